@@ -1,1 +1,16 @@
-//! placeholder
+//! The native build of the start-ups in `core/`, behind a safe interface.
+//!
+//! The algorithms are C, written once: the same files run inside the live kernel as eBPF. Here they are
+//! compiled for this machine, for the simulator, for tests and for the tables that users see. Nothing in this
+//! crate decides anything.
+
+mod abi;
+mod registry;
+mod startup;
+
+pub use abi::{
+    Ended, Event, EventKind, INFINITE_SSTHRESH, LossKind, OPEN_END, ParamWords, Path, Phase,
+    Recovery, StateWords, Verdict, why_help, why_name,
+};
+pub use registry::{Param, ParamError, Params, Startup, UnknownStartup};
+pub use startup::{Connection, Evidence, learn};

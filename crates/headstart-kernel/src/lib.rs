@@ -1,1 +1,30 @@
-//! placeholder
+//! The live kernel: loads `bpf/`, keeps the path memory, hands out what the kernel recorded.
+//!
+//! Nothing is pinned. Everything that is loaded is held by file descriptors of this process, so that the kernel
+//! is as before when the process ends, however it ends. Connections that live on go on with the programs that
+//! they have until they close.
+
+mod cgroup;
+mod contract;
+mod error;
+mod kernel;
+mod leftovers;
+mod mark;
+mod objects;
+mod paths;
+mod probe;
+mod records;
+mod replay;
+mod watch;
+
+pub use cgroup::Cgroup;
+pub use contract::{Counter, RecordLevel};
+pub use error::KernelError;
+pub use kernel::{Kernel, Options};
+pub use leftovers::{Leftover, leftovers};
+pub use mark::{Attachment, Marker};
+pub use paths::{PathEntry, Prefix};
+pub use probe::{Check, Probe, Verdict as CheckVerdict};
+pub use records::Record;
+pub use replay::Replay;
+pub use watch::{Sample, Watch, WatchOptions};

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
+ *
+ * What the BPF programs and crates/headstart-kernel share: the layout of maps and records. The Rust
+ * side mirrors it in src/contract.rs and asserts the same sizes.
+ */
+#ifndef HS_CONTRACT_H
+#define HS_CONTRACT_H
+
+#include "registry.h"
+
+#define HS_MAX_ALGS 16
+
+/* How much of what happens is written to the ring buffer. */
+enum hs_record_level {
+	HS_RECORD_NOTHING = 0,
+	HS_RECORD_DECISIONS = 1, /* verdicts that say something (why, or a change of phase) */
+	HS_RECORD_EVENTS = 2,	 /* every event with its verdict: can be replayed */
+};
+
+struct hs_config {
+	union su_params params[HS_MAX_ALGS]; /* by enum su_alg */
+	uint32_t record_level;		     /* enum hs_record_level */
+	uint8_t dscp;			     /* of packets with low drop priority, 0 to 63 */
+	uint8_t prefix_bits_v4;		     /* 0 to 32 */
+	uint8_t prefix_bits_v6;		     /* 0 to 128 */
+	uint8_t reserved;
+};
+
+/* The path memory's key: the destination's prefix; the bits behind it are zero. An IPv4 address
+ * stands in the first four bytes. */
+struct hs_prefix {
+	uint8_t family; /* 4 or 6 */
+	uint8_t bits;
+	uint8_t reserved[2];
+	uint8_t addr[16];
+};
+
+struct hs_path_entry {
+	struct su_path path; /* age_us is 0 here; the reader computes it */
+	uint64_t learnt_ns;  /* CLOCK_MONOTONIC */
+};
+
+/* One event of one connection. */
+struct hs_record {
+	uint64_t at_ns;	 /* CLOCK_MONOTONIC */
+	uint64_t socket; /* distinguishes connections while they live */
+	uint32_t alg;	 /* enum su_alg */
+	uint16_t local_port;
+	uint16_t remote_port;
+	uint8_t family; /* 4 or 6 */
+	uint8_t path_known;
+	uint8_t reserved[6];
+	uint8_t remote_addr[16];
+	struct su_path path; /* what was known of the path: OPEN and IDLE */
+	struct su_event event;
+	struct su_verdict verdict;
+};
+
+/* A look at a connection under any congestion control, at each of its RTT samples (watch.bpf.c). */
+struct hs_sample {
+	uint64_t at_ns;
+	uint64_t acked_bytes;
+	uint32_t cwnd_pkts;
+	uint32_t ssthresh_pkts;
+	uint32_t srtt_us;
+	uint32_t inflight_pkts;
+	uint32_t total_retrans_pkts;
+	uint16_t local_port;
+	uint16_t remote_port;
+	uint8_t family; /* 4 or 6 */
+	uint8_t reserved[7];
+	uint8_t remote_addr[16];
+};
+
+/* One step of a replay, the context of replay.bpf.c. */
+struct hs_replay {
+	union su_params params;
+	union su_state state;
+	struct su_path path;
+	struct su_event event;
+	struct su_verdict verdict;
+	uint32_t alg;
+	uint32_t path_known;
+};
+
+/* Counters, the keys of the counters map. */
+enum hs_counter {
+	HS_COUNTER_RECORDS_LOST = 0, /* the ring buffer was full */
+	HS_COUNTER_MARKED_PKTS = 1,  /* skbs that left with low drop priority */
+	HS_COUNTERS = 2,
+};
+
+_Static_assert(sizeof(struct hs_config) == 1032, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_prefix) == 20, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_path_entry) == 48, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_record) == 224, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_sample) == 64, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_replay) == 344, "mirrored in contract.rs");
+
+#endif

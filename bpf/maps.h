@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
+ *
+ * The maps that startup.bpf.c and mark.bpf.c share. Each object declares them; the loader makes
+ * them one.
+ */
+#ifndef HS_MAPS_H
+#define HS_MAPS_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_helpers.h>
+#include "contract.h"
+
+/* What is kept for each socket under a start-up. */
+struct hs_conn {
+	union su_state state;
+	struct su_verdict verdict; /* the one that holds */
+	__u64 stack_rate;	   /* the stack's own pacing rate, while ours stands in its place */
+	__u32 mark_from_seq;
+	__u32 mark_to_seq;   /* meaningful where mark_bounded */
+	__u32 mark_next_seq; /* data before it has been sent once: a retransmission is never marked
+			      */
+	__u32 rtt_us;	     /* of the ACK that is being processed */
+	__u32 rto_min_us;    /* what we have set; 0: nothing */
+	__u8 marking;
+	__u8 mark_bounded;
+	__u8 paced; /* we switched the socket's pacing on */
+	__u8 alg;
+	__u8 rate_saved;
+	__u8 reserved[3];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct hs_conn);
+} hs_conns SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hs_config);
+} hs_configs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HS_COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} hs_counters SEC(".maps");
+
+static __always_inline const struct hs_config *hs_config(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&hs_configs, &zero);
+}
+
+static __always_inline void hs_count(__u32 counter)
+{
+	__u64 *value = bpf_map_lookup_elem(&hs_counters, &counter);
+
+	if (value)
+		__sync_fetch_and_add(value, 1);
+}
+
+#endif

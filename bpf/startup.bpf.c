@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
+/*
+ * The glue between the kernel and core/: one TCP congestion control for each start-up of the
+ * registry.
+ *
+ * Kernel callback -> event -> the start-up's verdict -> socket fields. Nothing is decided here.
+ * Congestion avoidance and loss recovery are the kernel's own, by the kfuncs of CUBIC.
+ *
+ * The order in which the kernel calls (Linux 6.1 to 6.18):
+ *   new connection:  init, min_tso_segs, TX_START, first packet
+ *   after a pause:   CWND_RESTART (old window visible), the kernel cuts cwnd, min_tso_segs,
+ * TX_START, packet ACK:             pkts_acked, then ssthresh (a loss begins) or cong_avoid
+ */
+#include "maps.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_tracing.h>
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+#define LINUX_UNPACED_PKTS 10	  /* tcp_update_skb_after_send, net/ipv4/tcp_output.c */
+#define LINUX_RTO_MIN_US   200000 /* TCP_RTO_MIN, include/net/tcp.h */
+#define NS_PER_US	   1000
+
+extern void cubictcp_init(struct sock *sk) __ksym;
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
+extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
+extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym;
+extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
+extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct hs_prefix);
+	__type(value, struct hs_path_entry);
+} hs_paths SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 22);
+} hs_records SEC(".maps");
+
+static __always_inline struct tcp_sock *tcp(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct inet_connection_sock *icsk(struct sock *sk)
+{
+	return (struct inet_connection_sock *)sk;
+}
+
+static __always_inline struct hs_conn *find(struct sock *sk)
+{
+	return bpf_sk_storage_get(&hs_conns, tcp(sk), 0, 0);
+}
+
+/* ------------------------------------------------------------------ events */
+
+static __always_inline __u8 recovery(struct sock *sk)
+{
+	switch (icsk(sk)->icsk_ca_state) {
+	case TCP_CA_CWR:
+	case TCP_CA_Recovery:
+		return SU_RECOVERY_FAST;
+	case TCP_CA_Loss:
+		return SU_RECOVERY_TIMEOUT;
+	default:
+		return SU_RECOVERY_OPEN;
+	}
+}
+
+static __always_inline void snapshot(struct sock *sk, const struct hs_conn *conn, __u8 kind,
+				     struct su_event *ev)
+{
+	struct tcp_sock *tp = tcp(sk);
+
+	*ev = (struct su_event){
+		.now_us = bpf_ktime_get_ns() / NS_PER_US,
+		.sent_bytes = tp->bytes_acked + (tp->snd_nxt - tp->snd_una),
+		.acked_bytes = tp->bytes_acked,
+		.delivered_pkts = tp->delivered,
+		.lost_pkts = tp->lost,
+		.inflight_pkts = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out,
+		.cwnd_pkts = tp->snd_cwnd,
+		.ssthresh_pkts = tp->snd_ssthresh,
+		.rtt_us = kind == SU_EVENT_ACK ? conn->rtt_us : 0,
+		.srtt_us = tp->srtt_us >> 3,
+		.rttvar_us = tp->rttvar_us >> 2,
+		.min_rtt_us = tp->rtt_min.s[0].v,
+		.mss_bytes = tp->mss_cache,
+		.kind = kind,
+		.recovery = recovery(sk),
+		.sack_ok = BPF_CORE_READ_BITFIELD(tp, rx_opt.sack_ok) & 1,
+	};
+	ev->rto_us = ev->srtt_us + tp->rttvar_us;
+}
+
+/* Called from ssthresh(), before the kernel changes its state. The timer's handler clears
+ * icsk_pending before it enters loss; on the way of an ACK a timer is always pending
+ * (net/ipv4/tcp_timer.c). Without any packet marked lost it is a reduction after ECN, or after a
+ * drop in the local queue. */
+static __always_inline __u8 loss_kind(struct sock *sk)
+{
+	if (!icsk(sk)->icsk_pending)
+		return SU_LOSS_TIMEOUT;
+	return tcp(sk)->lost_out ? SU_LOSS_FAST : SU_LOSS_ECN;
+}
+
+/* ------------------------------------------------------------ path memory */
+
+/* The low 8 - bits of a byte are cleared; @bits: of the prefix, counted from this byte. */
+static __always_inline __u8 masked(__u8 byte, int bits)
+{
+	if (bits >= 8)
+		return byte;
+	return bits <= 0 ? 0 : byte & (__u8)(0xff00 >> bits);
+}
+
+static __always_inline int peer(struct sock *sk, __u8 addr[16])
+{
+	const struct sock_common *common = &sk->__sk_common;
+	const __be32 *words = common->skc_v6_daddr.in6_u.u6_addr32;
+
+	__builtin_memset(addr, 0, 16);
+	/* A listener for both families has IPv4 peers as ::ffff:a.b.c.d. */
+	if (common->skc_family == AF_INET ||
+	    (!words[0] && !words[1] && words[2] == bpf_htonl(0xffff))) {
+		__be32 v4 = common->skc_daddr;
+
+		__builtin_memcpy(addr, &v4, sizeof(v4));
+		return 4;
+	}
+	__builtin_memcpy(addr, common->skc_v6_daddr.in6_u.u6_addr8, 16);
+	return 6;
+}
+
+static __always_inline void prefix_of(struct sock *sk, struct hs_prefix *prefix)
+{
+	const struct hs_config *config = hs_config();
+	__u8 addr[16];
+	int i, bits;
+
+	*prefix = (struct hs_prefix){.family = (__u8)peer(sk, addr)};
+	if (!config)
+		return;
+	prefix->bits = prefix->family == 4 ? config->prefix_bits_v4 : config->prefix_bits_v6;
+	bits = prefix->bits;
+#pragma unroll
+	for (i = 0; i < 16; i++)
+		prefix->addr[i] = masked(addr[i], bits - 8 * i);
+}
+
+static __always_inline int recall(struct sock *sk, struct su_path *path)
+{
+	struct hs_path_entry *entry;
+	struct hs_prefix prefix;
+
+	prefix_of(sk, &prefix);
+	entry = bpf_map_lookup_elem(&hs_paths, &prefix);
+	if (!entry)
+		return 0;
+	*path = entry->path;
+	path->age_us = (bpf_ktime_get_ns() - entry->learnt_ns) / NS_PER_US;
+	return 1;
+}
+
+static __always_inline void learn(struct sock *sk, enum su_alg alg, const struct hs_conn *conn,
+				  const struct su_event *ev)
+{
+	enum su_evidence evidence = su_evidence(alg, &conn->state, ev);
+	struct hs_path_entry entry = {};
+	struct hs_path_entry *known;
+	struct hs_prefix prefix;
+
+	if (evidence == SU_EVIDENCE_NONE)
+		return;
+	prefix_of(sk, &prefix);
+	known = bpf_map_lookup_elem(&hs_paths, &prefix);
+	if (known)
+		entry = *known;
+	if (!su_path_learn(&entry.path, ev, evidence))
+		return;
+	entry.learnt_ns = bpf_ktime_get_ns();
+	bpf_map_update_elem(&hs_paths, &prefix, &entry, BPF_ANY);
+}
+
+/* ---------------------------------------------------------------- records */
+
+static __always_inline void record(struct sock *sk, const struct hs_conn *conn,
+				   const struct su_event *ev, const struct su_path *path,
+				   __u8 old_phase)
+{
+	const struct hs_config *config = hs_config();
+	struct hs_record *out;
+
+	if (!config || config->record_level == HS_RECORD_NOTHING)
+		return;
+	if (config->record_level == HS_RECORD_DECISIONS && conn->verdict.why == SU_WHY_NONE &&
+	    conn->verdict.phase == old_phase)
+		return;
+	out = bpf_ringbuf_reserve(&hs_records, sizeof(*out), 0);
+	if (!out) {
+		hs_count(HS_COUNTER_RECORDS_LOST);
+		return;
+	}
+	__builtin_memset(out, 0, sizeof(*out));
+	out->at_ns = bpf_ktime_get_ns();
+	out->socket = (__u64)(unsigned long)sk;
+	out->alg = conn->alg;
+	out->local_port = sk->__sk_common.skc_num;
+	out->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	out->family = (__u8)peer(sk, out->remote_addr);
+	out->event = *ev;
+	out->verdict = conn->verdict;
+	if (path) {
+		out->path_known = 1;
+		out->path = *path;
+	}
+	bpf_ringbuf_submit(out, 0);
+}
+
+/* --------------------------------------------------------------- verdicts */
+
+static __always_inline void apply_marks(struct sock *sk, struct hs_conn *conn,
+					const struct su_event *ev)
+{
+	const struct su_verdict *v = &conn->verdict;
+	struct tcp_sock *tp = tcp(sk);
+
+	if (v->mark_from_byte == v->mark_to_byte) {
+		conn->marking = 0;
+		return;
+	}
+	if (!conn->marking)
+		conn->mark_next_seq = tp->snd_nxt;
+	conn->mark_from_seq = tp->snd_una + (__u32)(v->mark_from_byte - ev->acked_bytes);
+	conn->mark_to_seq = tp->snd_una + (__u32)(v->mark_to_byte - ev->acked_bytes);
+	conn->mark_bounded = v->mark_to_byte != SU_OPEN_END;
+	conn->marking = 1;
+}
+
+/* Without fq the socket's own pacing does it; where fq is in use its status is left alone. The
+ * pacing is left on until the window is acknowledged: native HyStart measures its ACK trains by it.
+ */
+static __always_inline void apply_pacing(struct sock *sk, struct hs_conn *conn)
+{
+	const struct su_verdict *v = &conn->verdict;
+
+	if (conn->rate_saved && v->phase != SU_PHASE_ARMED) {
+		sk->sk_pacing_rate = conn->stack_rate;
+		conn->rate_saved = 0;
+	}
+	if (v->pacing_bytes_per_s) {
+		if (sk->sk_pacing_status == SK_PACING_NONE) {
+			sk->sk_pacing_status = SK_PACING_NEEDED;
+			conn->paced = 1;
+		}
+		sk->sk_pacing_rate = v->pacing_bytes_per_s;
+	} else if (conn->paced && (v->phase == SU_PHASE_NATIVE || v->phase == SU_PHASE_ARMED)) {
+		if (sk->sk_pacing_status == SK_PACING_NEEDED)
+			sk->sk_pacing_status = SK_PACING_NONE;
+		conn->paced = 0;
+	}
+}
+
+static __always_inline void apply_rto_min(struct sock *sk, struct hs_conn *conn)
+{
+	int us = conn->verdict.rto_min_us ? conn->verdict.rto_min_us : LINUX_RTO_MIN_US;
+
+	if (conn->verdict.rto_min_us == conn->rto_min_us)
+		return;
+	bpf_setsockopt(sk, SOL_TCP, TCP_BPF_RTO_MIN, &us, sizeof(us));
+	conn->rto_min_us = conn->verdict.rto_min_us;
+}
+
+/* At LOSS the caller sets the windows: the kernel wants ssthresh returned and sets cwnd itself. */
+static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_conn *conn,
+				 const struct su_path *path, const struct su_event *ev)
+{
+	struct su_verdict *v = &conn->verdict;
+	const struct hs_config *config;
+	__u8 old_phase = v->phase;
+
+	config = hs_config();
+	if (!config)
+		return;
+	su_step(alg, &conn->state, &config->params[alg], path, ev, v);
+	record(sk, conn, ev, path, old_phase);
+	if (ev->kind != SU_EVENT_LOSS) {
+		if (v->cwnd_pkts)
+			tcp(sk)->snd_cwnd = v->cwnd_pkts;
+		if (v->ssthresh_pkts)
+			tcp(sk)->snd_ssthresh = v->ssthresh_pkts;
+	}
+	apply_marks(sk, conn, ev);
+	apply_pacing(sk, conn);
+	apply_rto_min(sk, conn);
+}
+
+/* -------------------------------------------------------------- callbacks */
+
+static __always_inline void on_init(struct sock *sk, enum su_alg alg)
+{
+	struct su_path path = {};
+	struct hs_conn *conn;
+	struct su_event ev;
+	int known = 0;
+
+	cubictcp_init(sk);
+	conn = bpf_sk_storage_get(&hs_conns, tcp(sk), 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!conn)
+		return;
+	__builtin_memset(conn, 0, sizeof(*conn));
+	conn->alg = (__u8)alg;
+	/* Chosen by setsockopt in the middle of a connection: the start is over, memory is of no
+	 * use. */
+	if (!tcp(sk)->data_segs_out)
+		known = recall(sk, &path);
+	snapshot(sk, conn, SU_EVENT_OPEN, &ev);
+	step(sk, alg, conn, known ? &path : 0, &ev);
+}
+
+/* lsndtime and icsk_rto are in jiffies, whose length a program does not know. The start-up wants
+ * the pause as a multiple of the RTO: that is kept exactly. */
+static __always_inline __u64 idle_us(struct sock *sk, __u32 rto_us)
+{
+	__u32 idle_jiffies = (__u32)bpf_jiffies64() - tcp(sk)->lsndtime;
+	__u32 rto_jiffies = icsk(sk)->icsk_rto;
+
+	return rto_jiffies ? (__u64)idle_jiffies * rto_us / rto_jiffies : 0;
+}
+
+static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum tcp_ca_event event)
+{
+	struct hs_conn *conn = find(sk);
+	struct su_path path = {};
+	struct su_event ev;
+	int known;
+
+	if (conn) {
+		if (event == CA_EVENT_CWND_RESTART) {
+			snapshot(sk, conn, SU_EVENT_IDLE, &ev);
+			ev.idle_us = idle_us(sk, ev.rto_us);
+			learn(sk, alg, conn, &ev);
+			known = recall(sk, &path);
+			step(sk, alg, conn, known ? &path : 0, &ev);
+		} else if (event == CA_EVENT_TX_START && icsk(sk)->icsk_ca_state == TCP_CA_Open) {
+			/* Also fires where a retransmission starts an empty pipe, hence the state.
+			 */
+			snapshot(sk, conn, SU_EVENT_SEND, &ev);
+			if (tcp(sk)->data_segs_out < LINUX_UNPACED_PKTS)
+				ev.unpaced_pkts = LINUX_UNPACED_PKTS - tcp(sk)->data_segs_out;
+			step(sk, alg, conn, 0, &ev);
+		}
+	}
+	cubictcp_cwnd_event(sk, event);
+}
+
+/* Called before each round of sending, also before TX_START has decided the rate. While a window
+ * waits for its first packet a rate of 1 byte/s makes TSO autosizing build that packet of one
+ * segment. */
+static __always_inline __u32 on_min_tso_segs(struct sock *sk)
+{
+	__u32 native = sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+	struct hs_conn *conn = find(sk);
+	struct su_verdict *v;
+
+	if (!conn)
+		return native;
+	v = &conn->verdict;
+	if (v->phase == SU_PHASE_ARMED && v->burst_pkts && !tcp(sk)->packets_out &&
+	    icsk(sk)->icsk_ca_state == TCP_CA_Open) {
+		if (!conn->rate_saved) {
+			conn->stack_rate = sk->sk_pacing_rate;
+			conn->rate_saved = 1;
+		}
+		sk->sk_pacing_rate = 1;
+	} else if (v->pacing_bytes_per_s) {
+		/* The stack writes its own rate after each ACK. */
+		sk->sk_pacing_rate = v->pacing_bytes_per_s;
+	}
+	return v->burst_pkts ? v->burst_pkts : native;
+}
+
+static __always_inline void on_cong_avoid(struct sock *sk, enum su_alg alg, __u32 ack, __u32 acked)
+{
+	struct hs_conn *conn = find(sk);
+	struct su_event ev;
+
+	if (conn) {
+		snapshot(sk, conn, SU_EVENT_ACK, &ev);
+		step(sk, alg, conn, 0, &ev);
+		/* The pipe is empty: a transfer may have ended, and the next connection wants to
+		 * know. */
+		if (ev.acked_bytes >= ev.sent_bytes) {
+			snapshot(sk, conn, SU_EVENT_ACK, &ev);
+			learn(sk, alg, conn, &ev);
+		}
+	}
+	cubictcp_cong_avoid(sk, ack, acked);
+}
+
+static __always_inline __u32 on_ssthresh(struct sock *sk, enum su_alg alg)
+{
+	struct hs_conn *conn = find(sk);
+	struct su_event ev;
+	__u32 ssthresh;
+
+	if (!conn)
+		return cubictcp_recalc_ssthresh(sk);
+	snapshot(sk, conn, SU_EVENT_LOSS, &ev);
+	ev.loss = loss_kind(sk);
+	step(sk, alg, conn, 0, &ev);
+	ssthresh = conn->verdict.ssthresh_pkts;
+	if (!ssthresh)
+		return cubictcp_recalc_ssthresh(sk);
+	/* At the end of fast recovery the kernel sets cwnd to what is returned here, unless it is
+	 * infinite: more than cwnd would make the window jump up. The start-up restores its own
+	 * afterwards. */
+	if (ev.loss == SU_LOSS_TIMEOUT || ssthresh >= SU_INFINITE_SSTHRESH)
+		return ssthresh;
+	return su_max_u32(su_min_u32(ssthresh, tcp(sk)->snd_cwnd), 2);
+}
+
+static __always_inline void on_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	struct hs_conn *conn = find(sk);
+
+	if (conn)
+		conn->rtt_us = sample->rtt_us > 0 ? (__u32)sample->rtt_us : 0;
+	cubictcp_acked(sk, sample);
+}
+
+static __always_inline void on_release(struct sock *sk, enum su_alg alg)
+{
+	struct hs_conn *conn = find(sk);
+	struct su_event ev;
+
+	if (!conn)
+		return;
+	snapshot(sk, conn, SU_EVENT_ACK, &ev);
+	learn(sk, alg, conn, &ev);
+}
+
+#define CONGESTION_CONTROL(alg, NAME, number, source)                                              \
+	SEC("struct_ops") void BPF_PROG(alg##_init, struct sock *sk)                               \
+	{                                                                                          \
+		on_init(sk, SU_ALG_##NAME);                                                        \
+	}                                                                                          \
+	SEC("struct_ops")                                                                          \
+	void BPF_PROG(alg##_cwnd_event, struct sock *sk, enum tcp_ca_event event)                  \
+	{                                                                                          \
+		on_cwnd_event(sk, SU_ALG_##NAME, event);                                           \
+	}                                                                                          \
+	SEC("struct_ops") __u32 BPF_PROG(alg##_min_tso_segs, struct sock *sk)                      \
+	{                                                                                          \
+		return on_min_tso_segs(sk);                                                        \
+	}                                                                                          \
+	SEC("struct_ops") void BPF_PROG(alg##_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) \
+	{                                                                                          \
+		on_cong_avoid(sk, SU_ALG_##NAME, ack, acked);                                      \
+	}                                                                                          \
+	SEC("struct_ops") __u32 BPF_PROG(alg##_ssthresh, struct sock *sk)                          \
+	{                                                                                          \
+		return on_ssthresh(sk, SU_ALG_##NAME);                                             \
+	}                                                                                          \
+	SEC("struct_ops") void BPF_PROG(alg##_set_state, struct sock *sk, __u8 state)              \
+	{                                                                                          \
+		cubictcp_state(sk, state);                                                         \
+	}                                                                                          \
+	SEC("struct_ops")                                                                          \
+	void BPF_PROG(alg##_pkts_acked, struct sock *sk, const struct ack_sample *sample)          \
+	{                                                                                          \
+		on_acked(sk, sample);                                                              \
+	}                                                                                          \
+	SEC("struct_ops") __u32 BPF_PROG(alg##_undo_cwnd, struct sock *sk)                         \
+	{                                                                                          \
+		return tcp_reno_undo_cwnd(sk);                                                     \
+	}                                                                                          \
+	SEC("struct_ops") void BPF_PROG(alg##_release, struct sock *sk)                            \
+	{                                                                                          \
+		on_release(sk, SU_ALG_##NAME);                                                     \
+	}                                                                                          \
+	SEC(".struct_ops.link")                                                                    \
+	struct tcp_congestion_ops su_##alg = {                                                     \
+		.init = (void *)alg##_init,                                                        \
+		.cwnd_event = (void *)alg##_cwnd_event,                                            \
+		.min_tso_segs = (void *)alg##_min_tso_segs,                                        \
+		.cong_avoid = (void *)alg##_cong_avoid,                                            \
+		.ssthresh = (void *)alg##_ssthresh,                                                \
+		.set_state = (void *)alg##_set_state,                                              \
+		.pkts_acked = (void *)alg##_pkts_acked,                                            \
+		.undo_cwnd = (void *)alg##_undo_cwnd,                                              \
+		.release = (void *)alg##_release,                                                  \
+		.flags = TCP_CONG_NON_RESTRICTED,                                                  \
+		.name = "su_" #alg,                                                                \
+	};
+
+SU_STARTUPS(CONGESTION_CONTROL)

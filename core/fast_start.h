@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
+ *
+ * TCP Fast Start: send the first round trip from what the path carried last time, paced and with
+ * low drop priority, and fall back to slow start without penalty when that was too much. Source:
+ * Padmanabhan and Katz, "TCP Fast Start: A Technique For Speeding Up Web Transfers", 1998; sections
+ * are quoted as "3.3.1". Departures are named "DEVIATES:", choices where it is silent "DECISION:";
+ * docs/fast_start.md collects them with those of the kernel's side.
+ */
+#ifndef SU_FAST_START_H
+#define SU_FAST_START_H
+
+#include "base.h"
+#include "path_memory.h"
+
+#define SU_FAST_START_PARAMS(P)                                                                    \
+	P(maxburst_pkts, 4, 1, 64, "pkts", "largest burst of the paced window (3.3.3)")            \
+	P(drop_priority, 1, 0, 1, "switch", "send the window with low drop priority (3.2)")        \
+	P(quick_recovery, 1, 0, 1, "switch",                                                       \
+	  "recover from a failed start without penalty (3.3.4)")                                   \
+	P(pacing, 1, 0, 1, "switch", "spread the window over one RTT (3.3.3)")                     \
+	P(max_window_pkts, 2000, 2, 65535, "pkts", "never start with a larger window")             \
+	P(max_age_s, 1800, 1, 86400, "s", "do not use a path's memory older than this")            \
+	P(reset_floor_us, 50000, 1000, 200000, "us",                                               \
+	  "least 4 rttvar of the reset timer srtt + 4 rttvar (3.3.4)")                             \
+	P(require_sack, 1, 0, 1, "switch", "start only if the peer sends selective ACKs")
+
+struct su_fast_start_params {
+	SU_FAST_START_PARAMS(SU_PARAM_FIELD)
+};
+
+struct su_fast_start_state {
+	uint64_t begin_bytes; /* where the window began */
+	uint64_t end_bytes;   /* where ACK clocking set in; SU_OPEN_END until then */
+	uint64_t rate_bytes_per_s;
+	uint32_t window_pkts;	/* the cached window; 0: none */
+	uint32_t ssthresh_pkts; /* cached beside it */
+	uint32_t srtt_us;	/* the round trip in which that window was carried */
+	uint32_t begin_delivered_pkts;
+	uint8_t phase;	    /* enum su_phase */
+	uint8_t after_idle; /* armed by a pause, so that the stack's own restart window competes */
+	uint8_t timed_out;  /* the recovery is slow start, not fast recovery */
+	uint8_t failed;	    /* a start has failed since the window was last learnt */
+	uint8_t reserved[4];
+};
+
+_Static_assert(sizeof(struct su_fast_start_state) == 48, "kept for each socket");
+
+/* What holds in the present phase, whatever the event was. */
+static inline void su_fast_start_hold(const struct su_fast_start_state *st,
+				      const struct su_fast_start_params *prm, uint8_t why,
+				      struct su_verdict *v)
+{
+	v->phase = st->phase;
+	v->why = why;
+	if (st->phase == SU_PHASE_ARMED) {
+		v->burst_pkts = 1; /* the first packet leaves alone: it alone is unmarked */
+		v->rto_min_us = prm->quick_recovery ? prm->reset_floor_us : 0;
+	} else if (st->phase == SU_PHASE_OPEN_LOOP) {
+		if (prm->pacing) {
+			v->pacing_bytes_per_s = st->rate_bytes_per_s;
+			v->burst_pkts = prm->maxburst_pkts;
+		}
+		/* 3.3.1: "all packets sent in the initial window after the connection resumes,
+		 * except for the first one". */
+		if (prm->drop_priority) {
+			v->mark_from_byte = st->begin_bytes + 1;
+			v->mark_to_byte = SU_OPEN_END;
+		}
+	}
+	if (st->phase == SU_PHASE_OPEN_LOOP || st->phase == SU_PHASE_CLOCKED)
+		v->rto_min_us = prm->quick_recovery ? prm->reset_floor_us : 0;
+}
+
+static inline void su_fast_start_end(struct su_fast_start_state *st, uint8_t why,
+				     struct su_verdict *v)
+{
+	st->phase = SU_PHASE_NATIVE;
+	v->phase = SU_PHASE_NATIVE;
+	v->why = why;
+}
+
+/* Takes a window of @window_pkts into use for the next data, or says why not. */
+static inline void su_fast_start_arm(struct su_fast_start_state *st,
+				     const struct su_fast_start_params *prm, uint32_t window_pkts,
+				     uint8_t why, const struct su_event *ev, struct su_verdict *v)
+{
+	/* Without SACK, 3.3.4 cuts cwnd to 1 on a partial ACK. DEVIATES: Linux lets no congestion
+	 * control do that in fast recovery, so by default such a peer is not started fast. */
+	if (prm->require_sack && !ev->sack_ok) {
+		su_fast_start_end(st, SU_WHY_NO_SACK, v);
+		return;
+	}
+	st->window_pkts = su_min_u32(window_pkts, prm->max_window_pkts);
+	if (st->window_pkts <= SU_LINUX_IW_PKTS || !st->srtt_us) {
+		su_fast_start_end(st, SU_WHY_PATH_SMALL, v);
+		return;
+	}
+	st->phase = SU_PHASE_ARMED;
+	su_fast_start_hold(st, prm, why, v);
+}
+
+/* A new connection to a path that may be known. */
+static inline void su_fast_start_init(struct su_fast_start_state *st,
+				      const struct su_fast_start_params *prm,
+				      const struct su_path *path, const struct su_event *ev,
+				      struct su_verdict *v)
+{
+	*st = (struct su_fast_start_state){0};
+	if (ev->cwnd_pkts <= 1) {
+		v->why = SU_WHY_HANDSHAKE_LOSS;
+		return;
+	}
+	if (!path || !path->cwnd_pkts) {
+		v->why = SU_WHY_PATH_UNKNOWN;
+		return;
+	}
+	/* 3.3.1: conditions "remain stable for periods ranging from a few minutes to tens of
+	 * minutes"; an upper bound on the age is deferred to future research. DECISION: max_age_s.
+	 */
+	if (path->age_us > (uint64_t)prm->max_age_s * SU_US_PER_S) {
+		v->why = SU_WHY_PATH_STALE;
+		return;
+	}
+	/* 3.3.2: cwnd, ssthresh, srtt take their most recent values.
+	 * DEVIATES: srtt and rttvar cannot be written into the Linux socket, so the retransmission
+	 * timer uses those of the handshake; the cached srtt is used to pace. DECISION: if the
+	 * handshake took longer than the cached srtt, the larger of the two. */
+	st->ssthresh_pkts = path->ssthresh_pkts;
+	st->srtt_us = su_max_u32(path->srtt_us, ev->srtt_us);
+	su_fast_start_arm(st, prm, path->cwnd_pkts, SU_WHY_PATH_KNOWN, ev, v);
+	if (st->phase != SU_PHASE_ARMED)
+		return;
+	/* Set at once and not only when data leaves: Linux sizes the send buffer by it. */
+	v->cwnd_pkts = st->window_pkts;
+	v->ssthresh_pkts = st->ssthresh_pkts;
+}
+
+/* The same connection resumes after a pause. */
+static inline void su_fast_start_on_idle(struct su_fast_start_state *st,
+					 const struct su_fast_start_params *prm,
+					 const struct su_path *path, const struct su_event *ev,
+					 struct su_verdict *v)
+{
+	uint32_t window_pkts = st->window_pkts;
+
+	/* 3.3.2: the window is that of the connection just before the pause; the memory of the path
+	 * is for new connections. A window that was armed but not used whole stands as it is:
+	 * nothing has been learnt about it since. */
+	(void)path;
+	if (!window_pkts || st->phase == SU_PHASE_NATIVE || st->phase == SU_PHASE_RECOVERING) {
+		window_pkts = su_loss_free_window(ev);
+		st->ssthresh_pkts = ev->ssthresh_pkts;
+	}
+	st->srtt_us = ev->srtt_us;
+	st->failed = 0;
+	st->after_idle = 1;
+	su_fast_start_arm(st, prm, window_pkts, SU_WHY_RESUMED, ev, v);
+}
+
+static inline void su_fast_start_on_send(struct su_fast_start_state *st,
+					 const struct su_fast_start_params *prm,
+					 const struct su_event *ev, struct su_verdict *v)
+{
+	if (st->phase != SU_PHASE_ARMED) {
+		su_fast_start_hold(st, prm, SU_WHY_NONE, v);
+		return;
+	}
+	/* After a short pause the stack's own restart window may be the larger one. */
+	if (st->after_idle && ev->cwnd_pkts >= st->window_pkts) {
+		su_fast_start_end(st, SU_WHY_PATH_SMALL, v);
+		return;
+	}
+	st->after_idle = 0;
+	st->timed_out = 0;
+	st->begin_bytes = ev->sent_bytes;
+	st->end_bytes = SU_OPEN_END;
+	st->begin_delivered_pkts = ev->delivered_pkts;
+	/* 3.3.3: bursts of maxburst, spaced maxburst * srtt / cwnd, are a rate of cwnd / srtt.
+	 * DEVIATES: Linux paces none of a connection's first 10 packets; the rest takes one srtt.
+	 */
+	st->rate_bytes_per_s = 0;
+	if (st->window_pkts > ev->unpaced_pkts)
+		st->rate_bytes_per_s = su_rate_bytes_per_s(st->window_pkts - ev->unpaced_pkts,
+							   ev->mss_bytes, st->srtt_us);
+	st->phase = SU_PHASE_OPEN_LOOP;
+	su_fast_start_hold(st, prm, SU_WHY_STARTED, v);
+	v->cwnd_pkts = st->window_pkts;
+	v->ssthresh_pkts = st->ssthresh_pkts;
+}
+
+/* Losses are repaired. DECISION: after fast recovery cwnd is what 3.3.2 calls loss-free, half of
+ * the window, and no more than was delivered of it; ssthresh is as cached (3.3.4: "it does not cut
+ * down ssthresh"). After a timeout slow start has brought cwnd where it is. */
+static inline void su_fast_start_recovered(struct su_fast_start_state *st,
+					   const struct su_event *ev, struct su_verdict *v)
+{
+	uint32_t delivered_pkts = ev->delivered_pkts - st->begin_delivered_pkts;
+
+	su_fast_start_end(st, SU_WHY_RECOVERED, v);
+	v->ssthresh_pkts = st->ssthresh_pkts;
+	if (!st->timed_out)
+		v->cwnd_pkts = su_max_u32(su_min_u32(delivered_pkts, st->window_pkts / 2), 2);
+}
+
+static inline void su_fast_start_on_ack(struct su_fast_start_state *st,
+					const struct su_fast_start_params *prm,
+					const struct su_event *ev, struct su_verdict *v)
+{
+	uint8_t why = SU_WHY_NONE;
+
+	if (st->phase == SU_PHASE_RECOVERING && ev->recovery == SU_RECOVERY_OPEN) {
+		su_fast_start_recovered(st, ev, v);
+		return;
+	}
+	/* 3.3.1: "Packets beyond the initial window, i.e., those sent after ack clocking sets in,
+	 * do not belong to the fast start phase and hence are not marked." */
+	if (st->phase == SU_PHASE_OPEN_LOOP && ev->acked_bytes > st->begin_bytes) {
+		st->end_bytes = ev->sent_bytes;
+		st->phase = SU_PHASE_CLOCKED;
+		why = SU_WHY_ACK_CLOCK;
+	}
+	if (st->phase == SU_PHASE_CLOCKED && ev->recovery == SU_RECOVERY_OPEN) {
+		if (ev->delivered_pkts - st->begin_delivered_pkts >= st->window_pkts) {
+			su_fast_start_end(st, SU_WHY_VALIDATED, v);
+			return;
+		}
+		/* DECISION: a handshake of the application (TLS) or a small response does not spend
+		 * the window; the next data that leaves an empty pipe starts it again. */
+		if (ev->acked_bytes >= ev->sent_bytes) {
+			st->phase = SU_PHASE_ARMED;
+			why = SU_WHY_APP_LIMITED;
+		}
+	}
+	su_fast_start_hold(st, prm, why, v);
+}
+
+static inline void su_fast_start_on_loss(struct su_fast_start_state *st,
+					 const struct su_fast_start_params *prm,
+					 const struct su_event *ev, struct su_verdict *v)
+{
+	int started = st->phase == SU_PHASE_OPEN_LOOP || st->phase == SU_PHASE_CLOCKED ||
+		      st->phase == SU_PHASE_RECOVERING;
+	/* 3.3.4: "the earliest unacknowledged packet is a fast start packet other than the first
+	 * one". */
+	int in_window = ev->acked_bytes > st->begin_bytes && ev->acked_bytes < st->end_bytes;
+
+	if (started)
+		st->failed = 1;
+	if (!started || !in_window || !prm->quick_recovery || ev->loss == SU_LOSS_ECN) {
+		su_fast_start_end(st, SU_WHY_ORDINARY_LOSS, v);
+		return;
+	}
+	if (st->end_bytes == SU_OPEN_END)
+		st->end_bytes = ev->sent_bytes;
+	st->phase = SU_PHASE_RECOVERING;
+	su_fast_start_hold(st, prm, SU_WHY_START_LOSS, v);
+	/* 3.3.4: without penalty: ssthresh and SACK information are kept. */
+	v->ssthresh_pkts = st->ssthresh_pkts;
+	if (ev->loss == SU_LOSS_TIMEOUT || ev->loss == SU_LOSS_PARTIAL_ACK) {
+		st->timed_out = 1;
+		v->cwnd_pkts = 1;
+		v->why = ev->loss == SU_LOSS_TIMEOUT ? SU_WHY_START_TIMEOUT : SU_WHY_PARTIAL_ACK;
+	}
+}
+
+/* What the connection's window proves of its path, for the path memory. */
+static inline enum su_evidence su_fast_start_evidence(const struct su_fast_start_state *st,
+						      const struct su_event *ev)
+{
+	if (st->failed)
+		return SU_EVIDENCE_EXACT;
+	return st->phase == SU_PHASE_NATIVE ? su_evidence_of(ev) : SU_EVIDENCE_NONE;
+}
+
+#endif

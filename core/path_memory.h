@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
+ *
+ * What a connection teaches about its path.
+ * Source: TCP Fast Start (Padmanabhan and Katz, 1998), 3.3.2; where it is silent, "DECISION:" says
+ * what we took.
+ */
+#ifndef SU_PATH_MEMORY_H
+#define SU_PATH_MEMORY_H
+
+#include "base.h"
+
+/* What the present window proves about the path. */
+enum su_evidence {
+	SU_EVIDENCE_NONE = 0, /* the window came from memory and was not used whole */
+	SU_EVIDENCE_AT_LEAST =
+		1, /* slow start without loss: the path carries this much, perhaps more */
+	SU_EVIDENCE_EXACT = 2, /* the window was found by congestion avoidance, or after a loss */
+};
+
+/* "The most recent congestion window size at which an entire window of data was transmitted
+ * successfully" (3.3.2): half of cwnd in slow start, cwnd - 1 in congestion avoidance. DECISION:
+ * while a loss is being repaired, cwnd is not a window that got through; ssthresh is what the stack
+ * makes of it. */
+static inline uint32_t su_loss_free_window(const struct su_event *ev)
+{
+	if (ev->recovery != SU_RECOVERY_OPEN && ev->ssthresh_pkts < SU_INFINITE_SSTHRESH)
+		return su_min_u32(ev->ssthresh_pkts, ev->cwnd_pkts);
+	if (ev->cwnd_pkts < ev->ssthresh_pkts)
+		return ev->cwnd_pkts / 2;
+	return ev->cwnd_pkts ? ev->cwnd_pkts - 1 : 0;
+}
+
+static inline enum su_evidence su_evidence_of(const struct su_event *ev)
+{
+	int in_slow_start = ev->recovery == SU_RECOVERY_OPEN && ev->cwnd_pkts < ev->ssthresh_pkts;
+
+	return in_slow_start ? SU_EVIDENCE_AT_LEAST : SU_EVIDENCE_EXACT;
+}
+
+/* Folds the connection as it now stands into @path. Returns 1 when @path changed.
+ * DECISION: a short transfer that ends in slow start says only that the path carries at least this
+ * much; it never lowers what is known. Otherwise each small response on a fat path would shrink the
+ * next start. */
+static inline int su_path_learn(struct su_path *path, const struct su_event *ev,
+				enum su_evidence evidence)
+{
+	uint32_t window_pkts = su_loss_free_window(ev);
+	int known = path->cwnd_pkts != 0;
+
+	if (!ev->srtt_us || !ev->delivered_pkts || evidence == SU_EVIDENCE_NONE)
+		return 0;
+	if (evidence == SU_EVIDENCE_AT_LEAST && known && window_pkts < path->cwnd_pkts)
+		return 0;
+	if (!window_pkts)
+		return 0;
+
+	path->cwnd_pkts = window_pkts;
+	if (!known || evidence == SU_EVIDENCE_EXACT || ev->ssthresh_pkts < SU_INFINITE_SSTHRESH)
+		path->ssthresh_pkts = ev->ssthresh_pkts;
+	path->srtt_us = ev->srtt_us;
+	path->rttvar_us = ev->rttvar_us;
+	path->min_rtt_us = ev->min_rtt_us;
+	path->ended = ev->recovery != SU_RECOVERY_OPEN	  ? SU_ENDED_RECOVERY
+		      : ev->cwnd_pkts < ev->ssthresh_pkts ? SU_ENDED_SLOW_START
+							  : SU_ENDED_AVOIDANCE;
+	path->samples++;
+	path->age_us = 0;
+	return 1;
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
+ *
+ * The start-ups there are. This is the one place where a start-up is registered: include its file
+ * and add its line to SU_STARTUPS; the kernel's and the native build, the parameter tables and the
+ * tests follow.
+ */
+#ifndef SU_REGISTRY_H
+#define SU_REGISTRY_H
+
+#include "base.h"
+#include "path_memory.h"
+#include "standard.h"
+#include "fast_start.h"
+
+/* X(name, NAME, number, source). A number is never used again for something else: recordings carry
+ * it. */
+#define SU_STARTUPS(X)                                                                             \
+	X(standard, STANDARD, 0, "RFC 5681, RFC 6928")                                             \
+	X(fast_start, FAST_START, 1, "Padmanabhan and Katz, TCP Fast Start, 1998")
+
+enum su_alg {
+#define SU_ALG_ENUM(name, NAME, number, source) SU_ALG_##NAME = number,
+	SU_STARTUPS(SU_ALG_ENUM)
+#undef SU_ALG_ENUM
+};
+
+union su_state {
+#define SU_STATE_MEMBER(name, NAME, number, source) struct su_##name##_state name;
+	SU_STARTUPS(SU_STATE_MEMBER)
+#undef SU_STATE_MEMBER
+	uint64_t words[12];
+};
+
+union su_params {
+#define SU_PARAMS_MEMBER(name, NAME, number, source) struct su_##name##_params name;
+	SU_STARTUPS(SU_PARAMS_MEMBER)
+#undef SU_PARAMS_MEMBER
+	uint32_t words[SU_MAX_PARAMS];
+};
+
+_Static_assert(sizeof(union su_state) == 96, "a state larger than the room that is kept for it");
+_Static_assert(sizeof(union su_params) == 64, "more than SU_MAX_PARAMS parameters");
+
+/* Gives @ev to the start-up @alg. @path is NULL where nothing is known of the path; only OPEN and
+ * IDLE read it. @v is overwritten. */
+static inline __attribute__((always_inline)) void
+su_step(enum su_alg alg, union su_state *st, const union su_params *prm, const struct su_path *path,
+	const struct su_event *ev, struct su_verdict *v)
+{
+	*v = (struct su_verdict){0};
+	switch (alg) {
+#define SU_STEP(name, NAME, number, source)                                                        \
+	case SU_ALG_##NAME:                                                                        \
+		if (ev->kind == SU_EVENT_OPEN)                                                     \
+			su_##name##_init(&st->name, &prm->name, path, ev, v);                      \
+		else if (ev->kind == SU_EVENT_IDLE)                                                \
+			su_##name##_on_idle(&st->name, &prm->name, path, ev, v);                   \
+		else if (ev->kind == SU_EVENT_SEND)                                                \
+			su_##name##_on_send(&st->name, &prm->name, ev, v);                         \
+		else if (ev->kind == SU_EVENT_ACK)                                                 \
+			su_##name##_on_ack(&st->name, &prm->name, ev, v);                          \
+		else if (ev->kind == SU_EVENT_LOSS)                                                \
+			su_##name##_on_loss(&st->name, &prm->name, ev, v);                         \
+		break;
+		SU_STARTUPS(SU_STEP)
+#undef SU_STEP
+	}
+}
+
+/* What the connection proves of its path. */
+static inline __attribute__((always_inline)) enum su_evidence
+su_evidence(enum su_alg alg, const union su_state *st, const struct su_event *ev)
+{
+	switch (alg) {
+#define SU_EVIDENCE_CASE(name, NAME, number, source)                                               \
+	case SU_ALG_##NAME:                                                                        \
+		return su_##name##_evidence(&st->name, ev);
+		SU_STARTUPS(SU_EVIDENCE_CASE)
+#undef SU_EVIDENCE_CASE
+	}
+	return SU_EVIDENCE_NONE;
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
+ *
+ * Standard: plain slow start from an initial window that is a parameter.
+ * Source: RFC 5681 3.1 and 4.1, RFC 6928; the larger initial window is the paper of 2010 (IW10).
+ * With iw_pkts = 10 nothing is decided here: the stack's own start is left untouched.
+ */
+#ifndef SU_STANDARD_H
+#define SU_STANDARD_H
+
+#include "base.h"
+#include "path_memory.h"
+
+#define SU_STANDARD_PARAMS(P)                                                                      \
+	P(iw_pkts, SU_LINUX_IW_PKTS, 1, 100, "pkts",                                               \
+	  "initial window, on a new connection and after idle")
+
+struct su_standard_params {
+	SU_STANDARD_PARAMS(SU_PARAM_FIELD)
+};
+
+struct su_standard_state {
+	uint32_t restart_pkts; /* the window to set when data next leaves; 0: none */
+	uint32_t reserved;
+};
+
+static inline void su_standard_init(struct su_standard_state *st,
+				    const struct su_standard_params *prm,
+				    const struct su_path *path, const struct su_event *ev,
+				    struct su_verdict *v)
+{
+	(void)path;
+	st->restart_pkts = 0;
+	v->why = SU_WHY_INITIAL_WINDOW;
+	/* RFC 5681 3.1: "If the SYN or SYN/ACK is lost, the initial window used ... MUST be one
+	 * segment". */
+	if (ev->cwnd_pkts <= 1) {
+		v->why = SU_WHY_HANDSHAKE_LOSS;
+		return;
+	}
+	if (prm->iw_pkts != ev->cwnd_pkts)
+		v->cwnd_pkts = prm->iw_pkts;
+}
+
+/* The window after a pause as Linux computes it (tcp_cwnd_restart, net/ipv4/tcp_output.c; RFC
+ * 2861): halved for each RTO of the pause, down to the restart window min(IW, cwnd) of RFC
+ * 5681 4.1. */
+static inline uint32_t su_standard_restart_window(uint32_t iw_pkts, const struct su_event *ev)
+{
+	uint32_t floor_pkts = su_min_u32(iw_pkts, ev->cwnd_pkts);
+	uint64_t halvings = ev->rto_us && ev->idle_us ? (ev->idle_us - 1) / ev->rto_us : 31;
+	uint32_t cwnd_pkts = ev->cwnd_pkts >> (halvings < 31 ? halvings : 31);
+
+	return su_max_u32(cwnd_pkts, floor_pkts);
+}
+
+static inline void su_standard_on_idle(struct su_standard_state *st,
+				       const struct su_standard_params *prm,
+				       const struct su_path *path, const struct su_event *ev,
+				       struct su_verdict *v)
+{
+	(void)path;
+	if (prm->iw_pkts == SU_LINUX_IW_PKTS)
+		return;
+	st->restart_pkts = su_standard_restart_window(prm->iw_pkts, ev);
+	v->why = SU_WHY_RESTART_WINDOW;
+}
+
+static inline void su_standard_on_send(struct su_standard_state *st,
+				       const struct su_standard_params *prm,
+				       const struct su_event *ev, struct su_verdict *v)
+{
+	(void)prm;
+	(void)ev;
+	if (!st->restart_pkts)
+		return;
+	v->cwnd_pkts = st->restart_pkts;
+	v->why = SU_WHY_RESTART_WINDOW;
+	st->restart_pkts = 0;
+}
+
+static inline void su_standard_on_ack(struct su_standard_state *st,
+				      const struct su_standard_params *prm,
+				      const struct su_event *ev, struct su_verdict *v)
+{
+	(void)st;
+	(void)prm;
+	(void)ev;
+	(void)v;
+}
+
+static inline void su_standard_on_loss(struct su_standard_state *st,
+				       const struct su_standard_params *prm,
+				       const struct su_event *ev, struct su_verdict *v)
+{
+	(void)prm;
+	(void)ev;
+	st->restart_pkts = 0;
+	v->why = SU_WHY_ORDINARY_LOSS;
+}
+
+static inline enum su_evidence su_standard_evidence(const struct su_standard_state *st,
+						    const struct su_event *ev)
+{
+	(void)st;
+	return su_evidence_of(ev);
+}
+
+#endif

@@ -1,0 +1,77 @@
+//! One connection under a start-up: events in, verdicts out.
+
+use crate::abi::{
+    Event, Path, StateWords, Verdict, su_native_evidence, su_native_path_learn, su_native_step,
+};
+use crate::registry::Params;
+
+/// What a connection's window proves of its path (`enum su_evidence`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Evidence {
+    /// Nothing: the window came from memory and was not used whole.
+    None = 0,
+    /// The path carries at least this much.
+    AtLeast = 1,
+    /// The window was found by congestion avoidance or after a loss.
+    Exact = 2,
+}
+
+/// A connection under a start-up. Holds the start-up's state and nothing else.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    params: Params,
+    state: StateWords,
+}
+
+impl Connection {
+    /// A connection that has yet to open: its first event is `EventKind::Open`.
+    pub fn new(params: Params) -> Connection {
+        Connection {
+            params,
+            state: StateWords::default(),
+        }
+    }
+
+    /// Gives an event to the start-up. `path` is what is remembered of the path; only `Open` and `Idle` read it.
+    pub fn step(&mut self, path: Option<&Path>, event: &Event) -> Verdict {
+        let mut verdict = Verdict::default();
+        // SAFETY: all pointers are to live values of the C layout (sizes asserted on both sides); `path` may be
+        // null by contract; the C side keeps none of them.
+        unsafe {
+            su_native_step(
+                self.params.startup().number(),
+                &raw mut self.state,
+                self.params.words(),
+                path.map_or(std::ptr::null(), std::ptr::from_ref),
+                event,
+                &raw mut verdict,
+            );
+        }
+        verdict
+    }
+
+    /// What the connection, as `event` shows it, proves of its path.
+    pub fn evidence(&self, event: &Event) -> Evidence {
+        // SAFETY: as in `step`.
+        let evidence = unsafe {
+            su_native_evidence(self.params.startup().number(), &raw const self.state, event)
+        };
+        match evidence {
+            1 => Evidence::AtLeast,
+            2 => Evidence::Exact,
+            _ => Evidence::None,
+        }
+    }
+
+    /// The state as the C side holds it, for comparison with another build.
+    pub fn state(&self) -> &StateWords {
+        &self.state
+    }
+}
+
+/// Folds a connection into what is remembered of its path. True when `path` changed.
+pub fn learn(path: &mut Path, event: &Event, evidence: Evidence) -> bool {
+    // SAFETY: as in `Connection::step`.
+    unsafe { su_native_path_learn(path, event, evidence as u32) != 0 }
+}

@@ -371,6 +371,10 @@ static __always_inline __u32 on_min_tso_segs(struct sock *sk)
 	if (!conn)
 		return native;
 	v = &conn->verdict;
+	/* Recovery: PRR has just set cwnd for this ACK, and what is retransmitted now goes by it.
+	 */
+	if (v->recovery_cwnd_pkts > tcp(sk)->snd_cwnd && icsk(sk)->icsk_ca_state == TCP_CA_Recovery)
+		tcp(sk)->snd_cwnd = v->recovery_cwnd_pkts;
 	if (v->phase == SU_PHASE_ARMED && v->burst_pkts && !tcp(sk)->packets_out &&
 	    icsk(sk)->icsk_ca_state == TCP_CA_Open) {
 		if (!conn->rate_saved) {
@@ -425,12 +429,21 @@ static __always_inline __u32 on_ssthresh(struct sock *sk, enum su_alg alg)
 	return su_max_u32(su_min_u32(ssthresh, tcp(sk)->snd_cwnd), 2);
 }
 
-static __always_inline void on_acked(struct sock *sk, const struct ack_sample *sample)
+/* In recovery the kernel does not call cong_avoid, so the ACK is reported from here. */
+static __always_inline void on_acked(struct sock *sk, enum su_alg alg,
+				     const struct ack_sample *sample)
 {
 	struct hs_conn *conn = find(sk);
+	struct su_event ev;
 
-	if (conn)
+	if (conn) {
 		conn->rtt_us = sample->rtt_us > 0 ? (__u32)sample->rtt_us : 0;
+		if (conn->verdict.phase == SU_PHASE_RECOVERING &&
+		    icsk(sk)->icsk_ca_state == TCP_CA_Recovery) {
+			snapshot(sk, conn, SU_EVENT_ACK, &ev);
+			step(sk, alg, conn, 0, &ev);
+		}
+	}
 	cubictcp_acked(sk, sample);
 }
 
@@ -474,7 +487,7 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 	SEC("struct_ops")                                                                          \
 	void BPF_PROG(alg##_pkts_acked, struct sock *sk, const struct ack_sample *sample)          \
 	{                                                                                          \
-		on_acked(sk, sample);                                                              \
+		on_acked(sk, SU_ALG_##NAME, sample);                                               \
 	}                                                                                          \
 	SEC("struct_ops") __u32 BPF_PROG(alg##_undo_cwnd, struct sock *sk)                         \
 	{                                                                                          \

@@ -139,16 +139,16 @@ enum su_why {
  * until the next verdict. All zero means: the stack does as it would without us. */
 struct su_verdict {
 	uint64_t pacing_bytes_per_s; /* 0: not paced by us */
-	uint64_t mark_from_byte; /* new data whose first byte is in [mark_from, mark_to) leaves with
-				  */
-	uint64_t mark_to_byte;	 /* low drop priority; equal: none */
+	uint64_t mark_from_byte; /* new data whose first byte is in [from, to) leaves with low */
+	uint64_t mark_to_byte;	 /* drop priority; equal: none */
 	uint32_t cwnd_pkts;	 /* 0: as it is */
 	uint32_t ssthresh_pkts;	 /* 0: as it is; at LOSS: as the stack's control says */
 	uint32_t burst_pkts;	 /* the largest burst while paced; 0: as the stack does */
 	uint32_t rto_min_us;	 /* the floor under 4 rttvar in the RTO; 0: the stack's */
-	uint8_t phase;		 /* enum su_phase */
-	uint8_t why;		 /* enum su_why */
-	uint8_t reserved[6];
+	uint32_t recovery_cwnd_pkts; /* least cwnd while the stack repairs losses; 0: the stack's */
+	uint8_t phase;		     /* enum su_phase */
+	uint8_t why;		     /* enum su_why */
+	uint8_t reserved[2];
 };
 
 _Static_assert(sizeof(struct su_event) == 88, "recorded and replayed: change the version with it");

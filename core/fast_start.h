@@ -36,14 +36,16 @@ struct su_fast_start_state {
 	uint32_t ssthresh_pkts; /* cached beside it */
 	uint32_t srtt_us;	/* the round trip in which that window was carried */
 	uint32_t begin_delivered_pkts;
+	uint32_t loss_delivered_pkts; /* delivered when the start failed */
+	uint32_t reserved;
 	uint8_t phase;	    /* enum su_phase */
 	uint8_t after_idle; /* armed by a pause, so that the stack's own restart window competes */
 	uint8_t timed_out;  /* the recovery is slow start, not fast recovery */
 	uint8_t failed;	    /* a start has failed since the window was last learnt */
-	uint8_t reserved[4];
+	uint8_t unused[4];
 };
 
-_Static_assert(sizeof(struct su_fast_start_state) == 48, "kept for each socket");
+_Static_assert(sizeof(struct su_fast_start_state) == 56, "kept for each socket");
 
 /* What holds in the present phase, whatever the event was. */
 static inline void su_fast_start_hold(const struct su_fast_start_state *st,
@@ -188,18 +190,28 @@ static inline void su_fast_start_on_send(struct su_fast_start_state *st,
 	v->ssthresh_pkts = st->ssthresh_pkts;
 }
 
-/* Losses are repaired. DECISION: after fast recovery cwnd is what 3.3.2 calls loss-free, half of
- * the window, and no more than was delivered of it; ssthresh is as cached (3.3.4: "it does not cut
- * down ssthresh"). After a timeout slow start has brought cwnd where it is. */
+/* 3.3.4: "make the behavior as close as possible to the case where the connection just did standard
+ * slow start". DECISION: the paper does not say with which window SACK recovery proceeds. Where it
+ * begins, what was sent is counted as lost or delivered, and so it is slow start that repairs: from
+ * the initial window which standard TCP would have had, one packet more for each that is delivered.
+ */
+static inline uint32_t su_fast_start_fallback_window(const struct su_fast_start_state *st,
+						     const struct su_event *ev)
+{
+	uint32_t window_pkts = SU_LINUX_IW_PKTS + (ev->delivered_pkts - st->loss_delivered_pkts);
+
+	return su_min_u32(window_pkts, st->window_pkts);
+}
+
+/* Losses are repaired; ssthresh is as cached (3.3.4: "it does not cut down ssthresh"). After a
+ * timeout the stack's slow start has brought cwnd where it is. */
 static inline void su_fast_start_recovered(struct su_fast_start_state *st,
 					   const struct su_event *ev, struct su_verdict *v)
 {
-	uint32_t delivered_pkts = ev->delivered_pkts - st->begin_delivered_pkts;
-
 	su_fast_start_end(st, SU_WHY_RECOVERED, v);
 	v->ssthresh_pkts = st->ssthresh_pkts;
 	if (!st->timed_out)
-		v->cwnd_pkts = su_max_u32(su_min_u32(delivered_pkts, st->window_pkts / 2), 2);
+		v->cwnd_pkts = su_fast_start_fallback_window(st, ev);
 }
 
 static inline void su_fast_start_on_ack(struct su_fast_start_state *st,
@@ -212,6 +224,8 @@ static inline void su_fast_start_on_ack(struct su_fast_start_state *st,
 		su_fast_start_recovered(st, ev, v);
 		return;
 	}
+	if (st->phase == SU_PHASE_RECOVERING && !st->timed_out)
+		v->recovery_cwnd_pkts = su_fast_start_fallback_window(st, ev);
 	/* 3.3.1: "Packets beyond the initial window, i.e., those sent after ack clocking sets in,
 	 * do not belong to the fast start phase and hence are not marked." */
 	if (st->phase == SU_PHASE_OPEN_LOOP && ev->acked_bytes > st->begin_bytes) {
@@ -252,13 +266,17 @@ static inline void su_fast_start_on_loss(struct su_fast_start_state *st,
 	}
 	if (st->end_bytes == SU_OPEN_END)
 		st->end_bytes = ev->sent_bytes;
+	if (st->phase != SU_PHASE_RECOVERING)
+		st->loss_delivered_pkts = ev->delivered_pkts;
 	st->phase = SU_PHASE_RECOVERING;
 	su_fast_start_hold(st, prm, SU_WHY_START_LOSS, v);
+	v->recovery_cwnd_pkts = su_fast_start_fallback_window(st, ev);
 	/* 3.3.4: without penalty: ssthresh and SACK information are kept. */
 	v->ssthresh_pkts = st->ssthresh_pkts;
 	if (ev->loss == SU_LOSS_TIMEOUT || ev->loss == SU_LOSS_PARTIAL_ACK) {
 		st->timed_out = 1;
 		v->cwnd_pkts = 1;
+		v->recovery_cwnd_pkts = 0;
 		v->why = ev->loss == SU_LOSS_TIMEOUT ? SU_WHY_START_TIMEOUT : SU_WHY_PARTIAL_ACK;
 	}
 }

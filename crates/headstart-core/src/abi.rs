@@ -157,10 +157,11 @@ pub struct Verdict {
     pub ssthresh_pkts: u32,
     pub burst_pkts: u32,
     pub rto_min_us: u32,
+    pub recovery_cwnd_pkts: u32,
     pub phase: u8,
     pub why: u8,
     #[serde(skip)]
-    pub reserved: [u8; 6],
+    pub reserved: [u8; 2],
 }
 
 /// A start-up's state, opaque (`union su_state`).

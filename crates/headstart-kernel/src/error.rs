@@ -48,13 +48,6 @@ pub enum KernelError {
 }
 
 impl KernelError {
-    pub(crate) fn load(object: BpfObject, error: &libbpf_rs::Error) -> Self {
-        KernelError::Load {
-            object: object.source(),
-            cause: error.to_string(),
-        }
-    }
-
     pub(crate) fn no_part(object: BpfObject, part: &str) -> Self {
         KernelError::NoSuchPart {
             object: object.source(),

@@ -1,8 +1,10 @@
 //! Attaching the marker of low-drop-priority packets to network devices.
 
+use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use libbpf_rs::{Object, TC_EGRESS, TcHook, TcHookBuilder};
+use libbpf_rs::{Object, TC_EGRESS, TcHookBuilder};
+use nix::sched::{CloneFlags, setns};
 
 use crate::error::KernelError;
 use crate::objects::BpfObject;
@@ -32,13 +34,35 @@ enum How {
     Clsact(Clsact),
 }
 
+/// A clsact filter, and what it takes to remove it: the namespace of its device may not be the dropper's.
 #[derive(Debug)]
-struct Clsact(TcHook);
+struct Clsact {
+    namespace: File,
+    program: OwnedFd,
+    ifindex: u32,
+    handle: u32,
+    priority: u32,
+}
+
+impl Clsact {
+    fn detach(&self) -> Result<(), String> {
+        setns(&self.namespace, CloneFlags::CLONE_NEWNET).map_err(|error| error.to_string())?;
+        let mut hook = TcHookBuilder::new(self.program.as_fd())
+            .ifindex(self.ifindex.cast_signed())
+            .handle(self.handle)
+            .priority(self.priority)
+            .hook(TC_EGRESS);
+        hook.detach().map_err(|error| error.to_string())
+    }
+}
 
 impl Drop for Clsact {
     fn drop(&mut self) {
+        let done = std::thread::scope(|scope| scope.spawn(|| self.detach()).join());
         // The device may be gone, and the filter with it.
-        let _ = self.0.detach();
+        if let Ok(Err(error)) = done {
+            tracing::debug!("taking the marker off the device {}: {error}", self.ifindex);
+        }
     }
 }
 
@@ -106,17 +130,27 @@ fn attach_tcx(program: &OwnedFd, ifindex: u32) -> Result<OwnedFd, nix::Error> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The clsact qdisc stays on the device when it was there before; ours is left in place as well, empty, because
-/// another program may have come to use it since.
+/// The clsact qdisc is made where there is none, and left in place, empty: another program may have come to
+/// use it since.
 fn attach_clsact(program: &OwnedFd, ifindex: u32) -> Result<Clsact, KernelError> {
+    let namespace =
+        File::open("/proc/thread-self/ns/net").map_err(|error| refused(ifindex, error))?;
+    let program = program
+        .try_clone()
+        .map_err(|error| refused(ifindex, error))?;
     let mut hook = TcHookBuilder::new(program.as_fd())
         .ifindex(ifindex.cast_signed())
-        .replace(false)
         .hook(TC_EGRESS);
     hook.create().map_err(|error| refused(ifindex, error))?;
-    hook.attach()
-        .map(Clsact)
-        .map_err(|error| refused(ifindex, error))
+    let hook = hook.attach().map_err(|error| refused(ifindex, error))?;
+    let (handle, priority) = (hook.get_handle(), hook.get_priority());
+    Ok(Clsact {
+        namespace,
+        program,
+        ifindex,
+        handle,
+        priority,
+    })
 }
 
 /// The device's `ARPHRD_*` number, asked of the calling thread's namespace: sysfs shows only that in which it

@@ -1,0 +1,53 @@
+# Each target first installs what it needs, and says what it installs: see scripts/setup.sh.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## This list
+	@echo 'Headstart: makes the first round trips of a TCP connection fast on Linux.'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo 'On a fresh Debian 12, as root: make demo, then make test.'
+
+.PHONY: demo
+demo: ## Compare start-ups over an emulated satellite path, and draw the result (as root)
+	@scripts/setup.sh demo
+	@scripts/build.sh
+	@scripts/demo.sh
+
+.PHONY: build
+build: ## The program target/release/headstart, and the Python package in .venv
+	@scripts/setup.sh build
+	@scripts/build.sh
+
+.PHONY: test
+test: ## Everything that must pass: formats, lints, licences, tests
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+.PHONY: lint
+lint: ## The formats and the lints alone
+	@scripts/setup.sh lint
+	@scripts/test.sh format lint c docs
+
+.PHONY: fmt
+fmt: ## Format Rust, C and Python
+	@scripts/setup.sh lint
+	@scripts/fmt.sh
+
+.PHONY: doctor
+doctor: ## What this machine can do, and what it lacks
+	@scripts/setup.sh build
+	@scripts/build.sh program
+	@$${CARGO_TARGET_DIR:-target}/release/headstart doctor
+
+.PHONY: clean
+clean: ## Remove what was built and .venv; results/ stays
+	rm -rf target build .venv
+	find python -name __pycache__ -prune -exec rm -rf {} + -o -name '_native*.so' -exec rm -f {} +

@@ -1,0 +1,386 @@
+//! TCP Fast Start on the live kernel. What is asserted of packets was seen on the wire.
+
+mod support;
+
+use std::collections::HashSet;
+use std::thread::sleep;
+use std::time::Duration;
+
+use headstart_core::{EventKind, INFINITE_SSTHRESH, LossKind, Path, why_name};
+use headstart_kernel::{Kernel, PathEntry, Prefix, Record};
+use headstart_path::PacketRecord;
+use support::*;
+
+const RTT_MS: u64 = 100;
+/// The receive window of a new connection is 64 KB (RFC 7323: the window of a SYN is not scaled), 45 packets;
+/// a start within it is seen whole.
+const WINDOW_PKTS: u32 = 40;
+
+/// A memory of the path to the lane's client, IPv4 and IPv6, as a transfer without loss would leave it.
+fn remember(kernel: &Kernel, lane: &Lane, cwnd_pkts: u32) {
+    let client = lane.emulation.client();
+    for prefix in [
+        Prefix::of(client.addr_v4().into(), 24),
+        Prefix::of(client.addr_v6().into(), 48),
+    ] {
+        let rtt_us = RTT_MS as u32 * 1000;
+        let path = Path {
+            cwnd_pkts,
+            ssthresh_pkts: INFINITE_SSTHRESH,
+            srtt_us: rtt_us,
+            rttvar_us: 1000,
+            min_rtt_us: rtt_us,
+            samples: 1,
+            ..Path::default()
+        };
+        kernel.remember(&PathEntry { prefix, path }).unwrap();
+    }
+}
+
+/// First packet unmarked, the rest of the first window marked and spread over one RTT, unmarked afterwards.
+fn assert_is_a_fast_start(packets: &[PacketRecord]) {
+    let all = data(packets);
+    let flight = first_flight(packets);
+    assert!(
+        !is_low_priority(all[0]),
+        "the first packet is sent as always (3.3.1)"
+    );
+    // A packet that leaves while the first ACK is on its way up the stack may fall on either side.
+    let on_the_edge = 4;
+    let marked = flight[1..]
+        .iter()
+        .filter(|packet| is_low_priority(packet))
+        .count();
+    assert!(
+        marked + on_the_edge >= flight.len() - 1,
+        "{marked} of {} packets behind the first are marked",
+        flight.len() - 1
+    );
+    let later = &all[flight.len()..];
+    let marked_later = later
+        .iter()
+        .filter(|packet| is_low_priority(packet))
+        .count();
+    assert!(
+        marked_later <= on_the_edge,
+        "{marked_later} of {} packets are marked after ACK clocking set in",
+        later.len()
+    );
+    let spread_ms = ms_between(flight[0], flight[flight.len() - 1]);
+    let rtts = spread_ms / RTT_MS as f64;
+    assert!(
+        (0.8..=1.2).contains(&rtts),
+        "the window is spread over {rtts:.2} RTT"
+    );
+}
+
+/// The reasons of the verdicts, without those that say nothing.
+fn reasons(records: &[Record]) -> Vec<&'static str> {
+    let said = records.iter().filter(|record| record.verdict.why != 0);
+    said.map(|record| why_name(record.verdict.why)).collect()
+}
+
+#[test]
+fn a_new_connection_to_a_known_path_is_paced_and_marked_but_for_its_first_packet() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = Lane::new(&kernel, 1, "20mbit", RTT_MS, 400);
+    lane.server_uses("su_fast_start");
+    for v6 in [false, true] {
+        remember(&kernel, &lane, WINDOW_PKTS);
+        let mut client = if v6 {
+            lane.connect_v6()
+        } else {
+            lane.connect()
+        };
+        client.fetch(100_000);
+        let packets = lane.wire(&client);
+        assert_is_a_fast_start(&packets);
+        let flight = first_flight(&packets).len();
+        assert!(
+            (36..=WINDOW_PKTS as usize).contains(&flight),
+            "{flight} packets in the first RTT"
+        );
+    }
+}
+
+#[test]
+fn a_connection_resumes_after_idle_with_the_window_that_it_had() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = Lane::new(&kernel, 1, "20mbit", RTT_MS, 400);
+    lane.server_uses("su_fast_start");
+    let mut client = lane.connect();
+    client.fetch(1_000_000);
+    sleep(Duration::from_millis(1500));
+    lane.wire(&client);
+    kernel.take_records().unwrap();
+
+    client.fetch(1_000_000);
+    let packets = lane.wire(&client);
+    assert_is_a_fast_start(&packets);
+    // Native: 10 after so long a pause.
+    assert!(first_flight(&packets).len() > 60);
+    let records = kernel.take_records().unwrap();
+    let idle = records
+        .iter()
+        .find(|record| record.event.kind == EventKind::Idle as u8)
+        .unwrap();
+    let sent = records
+        .iter()
+        .find(|record| record.event.kind == EventKind::Send as u8)
+        .unwrap();
+    let loss_free = if idle.event.cwnd_pkts < idle.event.ssthresh_pkts {
+        idle.event.cwnd_pkts / 2
+    } else {
+        idle.event.cwnd_pkts - 1
+    };
+    assert_eq!(
+        sent.verdict.cwnd_pkts, loss_free,
+        "3.3.2: half in slow start, else minus one"
+    );
+    assert_eq!(sent.verdict.ssthresh_pkts, idle.event.ssthresh_pkts);
+    assert_eq!(reasons(&records)[..3], ["resumed", "started", "ack-clock"]);
+}
+
+#[test]
+fn an_unknown_path_is_started_as_native_and_known_afterwards() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = Lane::new(&kernel, 1, "20mbit", RTT_MS, 400);
+    lane.server_uses("su_fast_start");
+    let mut client = lane.connect();
+    client.fetch(300_000);
+    let packets = lane.wire(&client);
+    assert_eq!(first_flight(&packets).len(), 10);
+    assert!(!packets.iter().any(is_low_priority));
+    // The memory is written when the last ACK comes, a moment after the client has its last byte.
+    sleep(Duration::from_millis(300));
+    let paths = kernel.paths().unwrap();
+    assert_eq!(paths.len(), 1, "{paths:?}");
+    assert_eq!(paths[0].prefix.to_string(), "10.77.1.0/24");
+    assert!(paths[0].path.cwnd_pkts > 10, "{paths:?}");
+    assert!((100_000..200_000).contains(&paths[0].path.srtt_us));
+    assert!(kernel.forget(paths[0].prefix).unwrap());
+    assert!(kernel.paths().unwrap().is_empty());
+}
+
+#[test]
+fn a_small_response_first_does_not_spend_the_start() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = Lane::new(&kernel, 1, "20mbit", RTT_MS, 400);
+    lane.server_uses("su_fast_start");
+    remember(&kernel, &lane, WINDOW_PKTS);
+    let mut client = lane.connect();
+    client.fetch(3000); // as a TLS handshake
+    lane.wire(&client);
+    client.fetch(50_000);
+    let packets = lane.wire(&client);
+    assert!(!is_low_priority(data(&packets)[0]));
+    let marked = data(&packets)
+        .iter()
+        .filter(|packet| is_low_priority(packet))
+        .count();
+    assert_eq!(marked, data(&packets).len() - 1);
+}
+
+#[test]
+fn without_drop_priority_nothing_is_marked_and_without_pacing_the_window_is_a_burst() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&fast_start(&[("drop_priority", 0), ("pacing", 0)])) else {
+        return;
+    };
+    let lane = Lane::new(&kernel, 1, "20mbit", RTT_MS, 400);
+    lane.server_uses("su_fast_start");
+    remember(&kernel, &lane, WINDOW_PKTS);
+    let mut client = lane.connect();
+    client.fetch(100_000);
+    let packets = lane.wire(&client);
+    let flight = first_flight(&packets);
+    assert_eq!(flight.len(), WINDOW_PKTS as usize);
+    assert!(!packets.iter().any(is_low_priority));
+    assert!(ms_between(flight[0], flight[flight.len() - 1]) < 0.2 * RTT_MS as f64);
+}
+
+#[test]
+fn maxburst_bounds_the_bursts_of_the_paced_window() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&fast_start(&[("maxburst_pkts", 2)])) else {
+        return;
+    };
+    let lane = Lane::new(&kernel, 1, "20mbit", RTT_MS, 400);
+    lane.server_uses("su_fast_start");
+    remember(&kernel, &lane, WINDOW_PKTS);
+    let mut client = lane.connect();
+    client.fetch(50_000);
+    let packets = lane.wire(&client);
+    // Linux paces none of a connection's first 10 packets; one more is sent before it looks at the clock.
+    let paced = &data(&packets)[13..];
+    let mut burst = 1;
+    for pair in paced.windows(2) {
+        burst = if ms_between(pair[0], pair[1]) < 1.0 {
+            burst + 1
+        } else {
+            1
+        };
+        assert!(burst <= 2, "a burst of {burst} packets");
+    }
+}
+
+#[test]
+fn a_peer_without_sack_is_not_started_fast() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = Lane::new(&kernel, 1, "20mbit", RTT_MS, 400);
+    lane.emulation
+        .client()
+        .set_sysctl("net.ipv4.tcp_sack", "0")
+        .unwrap();
+    lane.server_uses("su_fast_start");
+    remember(&kernel, &lane, WINDOW_PKTS);
+    let mut client = lane.connect();
+    client.fetch(50_000);
+    let packets = lane.wire(&client);
+    assert_eq!(first_flight(&packets).len(), 10);
+    assert_eq!(reasons(&kernel.take_records().unwrap()), ["no-sack"]);
+}
+
+/// A path of a tenth of what the memory says.
+fn stale_lane(kernel: &Kernel) -> Lane {
+    let lane = Lane::new(kernel, 1, "2mbit", RTT_MS, 15);
+    lane.server_uses("su_fast_start");
+    remember(kernel, &lane, 200);
+    lane
+}
+
+#[test]
+fn a_failed_start_is_repaired_without_penalty_and_sends_nothing_delivered_again() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = stale_lane(&kernel);
+    let mut client = lane.connect();
+    client.fetch(60_000);
+    drop(client.stream.shutdown(std::net::Shutdown::Both));
+    sleep(Duration::from_millis(500));
+    let packets = lane.wire(&client);
+    assert!(dropped(&packets) > 10, "the start was meant to fail");
+
+    let records = kernel.take_records().unwrap();
+    let loss = records
+        .iter()
+        .find(|record| record.event.kind == EventKind::Loss as u8)
+        .unwrap();
+    assert_eq!(loss.event.loss, LossKind::Fast as u8);
+    assert_eq!(why_name(loss.verdict.why), "start-loss");
+    assert_eq!(
+        loss.verdict.ssthresh_pkts, INFINITE_SSTHRESH,
+        "3.3.4: ssthresh is not cut"
+    );
+    assert!(reasons(&records).contains(&"recovered"));
+
+    // 3.3.4: "avoid retransmitting such packets". One may be: a tail loss probe does not know yet.
+    let mut delivered = HashSet::new();
+    let mut sent_again = 0;
+    let mut seen = HashSet::new();
+    for packet in data(&packets) {
+        let seq = packet.tcp.unwrap().seq;
+        sent_again += usize::from(delivered.contains(&seq));
+        if !seen.insert(seq) {
+            assert!(
+                !is_low_priority(packet),
+                "a retransmission is no fast-start packet"
+            );
+        }
+        if packet.left_ns.is_some() {
+            delivered.insert(seq);
+        }
+    }
+    assert!(
+        sent_again <= 1,
+        "{sent_again} packets that had been delivered were sent again"
+    );
+
+    // The next connection is not to fail in the same way.
+    let path = kernel
+        .paths()
+        .unwrap()
+        .into_iter()
+        .find(|entry| entry.prefix.to_string() == "10.77.1.0/24");
+    assert!(path.unwrap().path.cwnd_pkts < 60);
+}
+
+#[test]
+fn without_quick_recovery_a_failed_start_is_penalised_as_any_loss() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&fast_start(&[("quick_recovery", 0)])) else {
+        return;
+    };
+    let lane = stale_lane(&kernel);
+    let mut client = lane.connect();
+    client.fetch(60_000);
+    let records = kernel.take_records().unwrap();
+    let loss = records
+        .iter()
+        .find(|record| record.event.kind == EventKind::Loss as u8)
+        .unwrap();
+    assert_eq!(why_name(loss.verdict.why), "ordinary-loss");
+    assert_eq!(
+        loss.verdict.ssthresh_pkts, 0,
+        "the kernel's own control says"
+    );
+}
+
+#[test]
+fn the_reset_timer_falls_back_to_a_window_of_one_and_keeps_ssthresh() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    // One packet on the wire and one in the queue: all the rest of the window is lost, and with the tail loss
+    // probe off nothing but the timer can tell.
+    let lane = Lane::asymmetric(&kernel, 1, "100kbit", "20mbit", RTT_MS, 1);
+    lane.emulation
+        .server()
+        .set_sysctl("net.ipv4.tcp_early_retrans", "0")
+        .unwrap();
+    lane.server_uses("su_fast_start");
+    remember(&kernel, &lane, WINDOW_PKTS);
+    let mut client = lane.connect();
+    client.fetch(20_000);
+    let records = kernel.take_records().unwrap();
+    let loss = records
+        .iter()
+        .find(|record| record.event.kind == EventKind::Loss as u8)
+        .unwrap();
+    assert_eq!(loss.event.loss, LossKind::Timeout as u8);
+    assert_eq!(why_name(loss.verdict.why), "start-timeout");
+    assert_eq!(
+        (loss.verdict.cwnd_pkts, loss.verdict.ssthresh_pkts),
+        (1, INFINITE_SSTHRESH)
+    );
+    // cwnd 1: nothing but the first hole leaves until it is acknowledged, a round trip later.
+    let packets = lane.wire(&client);
+    let all = data(&packets);
+    let mut seen = HashSet::new();
+    let again: Vec<_> = all
+        .iter()
+        .filter(|packet| !seen.insert(packet.tcp.unwrap().seq))
+        .collect();
+    assert!(ms_between(again[0], again[1]) > 0.8 * RTT_MS as f64);
+    // The slow start goes on undiminished by a low ssthresh.
+    let last = records.last().unwrap();
+    assert_eq!(last.event.ssthresh_pkts, INFINITE_SSTHRESH);
+}

@@ -1,0 +1,18 @@
+//! The one clock of the router and its packet log.
+
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+
+/// Now on `CLOCK_MONOTONIC`, in nanoseconds: the clock of every time stamp of this crate, and of
+/// BPF's `bpf_ktime_get_ns`.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    // The call fails only for a clock that the kernel does not know; this one it always knows.
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or(TimeSpec::new(0, 0));
+    now.tv_sec().unsigned_abs() * 1_000_000_000 + now.tv_nsec().unsigned_abs()
+}
+
+/// A length of time for the kernel's waiting calls.
+pub(crate) fn time_spec(ns: u64) -> TimeSpec {
+    TimeSpec::from_duration(std::time::Duration::from_nanos(ns))
+}

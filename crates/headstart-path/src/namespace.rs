@@ -1,0 +1,443 @@
+//! A network namespace without a name: held by a descriptor and a thread, gone with the process.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getppid};
+
+use crate::error::PathError;
+use crate::interface::Interface;
+use crate::tun::{TUN_NAME, Tun};
+
+/// The largest packet on the emulated wire, IP header included.
+pub(crate) const MTU_BYTES: u16 = 1500;
+
+/// Packets that may wait for the router to read them. The device's own queue must never be the
+/// path's bottleneck, so it holds more than any burst.
+const TUN_QUEUE_PKTS: u16 = 32_767;
+
+/// Settings of a fresh namespace: windows that a long path needs, and no memory of earlier
+/// connections, so that repeats are alike. Initial buffer sizes are the kernel's defaults.
+const SYSCTLS: [(&str, &str); 3] = [
+    ("net.ipv4.tcp_rmem", "4096 131072 67108864"),
+    ("net.ipv4.tcp_wmem", "4096 16384 67108864"),
+    ("net.ipv4.tcp_no_metrics_save", "1"),
+];
+
+/// IPv6 settings of the device: the address is usable at once (no duplicate address detection), and
+/// the kernel sends nothing of its own accord (no link-local address, no router solicitation).
+const SYSCTLS_V6: [(&str, &str); 4] = [
+    ("disable_ipv6", "0"),
+    ("accept_dad", "0"),
+    ("addr_gen_mode", "1"),
+    ("accept_ra", "0"),
+];
+
+/// How long processes that were killed may take to be gone.
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// One side of an emulated path.
+#[derive(Debug)]
+pub struct Namespace {
+    name: &'static str,
+    addr_v4: Ipv4Addr,
+    addr_v6: Ipv6Addr,
+    tun_ifindex: u32,
+    /// The number by which `/proc/PID/ns/net` names it.
+    inode: u64,
+    alive: Option<Alive>,
+}
+
+/// What exists until the emulation stops.
+#[derive(Debug)]
+struct Alive {
+    namespace: OwnedFd,
+    /// Jobs for the holder thread, which lives in the namespace as long as this sender.
+    jobs: mpsc::Sender<Job>,
+    holder: JoinHandle<()>,
+}
+
+/// What the holder thread made.
+struct Made {
+    namespace: File,
+    tun: Tun,
+    tun_ifindex: u32,
+    warnings: Vec<String>,
+}
+
+impl Namespace {
+    /// Makes the namespace and its TUN device. The device's packets are the caller's to carry.
+    pub(crate) fn make(
+        name: &'static str,
+        lane: u8,
+        (addr_v4, addr_v6): (Ipv4Addr, Ipv6Addr),
+    ) -> Result<(Namespace, Tun, Vec<String>), PathError> {
+        let (made_here, made) = mpsc::channel();
+        let (jobs, jobs_here) = mpsc::channel::<Job>();
+        let holder = thread::Builder::new()
+            .name(format!("hs-{name}-{lane}"))
+            .spawn(move || {
+                let _ = made_here.send(enter_new(name, addr_v4, addr_v6));
+                jobs_here.into_iter().for_each(|job| job());
+            })
+            .map_err(|cause| failed(name, "start its thread")(cause))?;
+        let made = made.recv().map_err(|_| PathError::RouterDied)??;
+        let inode = made
+            .namespace
+            .metadata()
+            .map_err(failed(name, "identify it"))?
+            .ino();
+        let alive = Some(Alive {
+            namespace: made.namespace.into(),
+            jobs,
+            holder,
+        });
+        let tun_ifindex = made.tun_ifindex;
+        let namespace = Namespace {
+            name,
+            addr_v4,
+            addr_v6,
+            tun_ifindex,
+            inode,
+            alive,
+        };
+        Ok((namespace, made.tun, made.warnings))
+    }
+
+    /// `server` or `client`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its IPv4 address on the path.
+    #[must_use]
+    pub fn addr_v4(&self) -> Ipv4Addr {
+        self.addr_v4
+    }
+
+    /// Its IPv6 address on the path.
+    #[must_use]
+    pub fn addr_v6(&self) -> Ipv6Addr {
+        self.addr_v6
+    }
+
+    /// The number of its end of the path, the device `tun0`; valid inside the namespace.
+    #[must_use]
+    pub fn tun_ifindex(&self) -> u32 {
+        self.tun_ifindex
+    }
+
+    /// The number by which `/proc/PID/ns/net` names it: `net:[NUMBER]`.
+    #[must_use]
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Runs `job` in a fresh thread inside the namespace and waits for it. Sockets made there stay
+    /// in the namespace, wherever they are used afterwards.
+    ///
+    /// # Errors
+    /// [`PathError::Stopped`], or the thread could not be started or not enter.
+    ///
+    /// # Panics
+    /// When `job` does.
+    pub fn run<T: Send>(&self, job: impl FnOnce() -> T + Send) -> Result<T, PathError> {
+        let namespace = self.alive()?.namespace.as_fd();
+        let inside = || setns(namespace, CloneFlags::CLONE_NEWNET).map(|()| job());
+        thread::scope(|scope| {
+            let thread = thread::Builder::new()
+                .name("hs-job".to_owned())
+                .spawn_scoped(scope, inside)
+                .map_err(failed(self.name, "start a thread in it"))?;
+            match thread.join() {
+                Ok(done) => done.map_err(|errno| failed(self.name, "enter it")(errno.into())),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// Starts `command` inside the namespace. It is killed when the emulation stops or this process
+    /// dies, however it dies.
+    ///
+    /// # Errors
+    /// [`PathError::Command`] when it cannot be started, or [`PathError::Stopped`].
+    pub fn spawn(&self, mut command: Command) -> Result<Child, PathError> {
+        let alive = self.alive()?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        die_with_parent(&mut command);
+        // The holder thread does it: the kernel sends the death signal when the thread that
+        // started the child ends, and the holder ends with the emulation and not before.
+        let (spawned_here, spawned) = mpsc::channel();
+        let job = move || drop(spawned_here.send(command.spawn()));
+        alive
+            .jobs
+            .send(Box::new(job))
+            .map_err(|_| PathError::Stopped)?;
+        let child = spawned.recv().map_err(|_| PathError::Stopped)?;
+        child.map_err(|cause| PathError::Command {
+            namespace: self.name,
+            program,
+            cause,
+        })
+    }
+
+    /// Prepares `command` to run inside the namespace when the caller starts it. It is killed when
+    /// the *thread* that starts it ends; [`Namespace::spawn`] has no such snare.
+    ///
+    /// # Errors
+    /// [`PathError::Stopped`], or no descriptor was left for the namespace.
+    pub fn command(&self, command: &mut Command) -> Result<(), PathError> {
+        let namespace = self
+            .alive()?
+            .namespace
+            .try_clone()
+            .map_err(failed(self.name, "share it"))?;
+        let enter = move || Ok(setns(&namespace, CloneFlags::CLONE_NEWNET)?);
+        // SAFETY: between fork and exec it makes one system call and allocates nothing.
+        unsafe { command.pre_exec(enter) };
+        die_with_parent(command);
+        Ok(())
+    }
+
+    /// Sets a kernel setting such as `net.ipv4.tcp_congestion_control`, in this namespace only.
+    /// The kernel has no machine-wide settings inside a namespace, so none can be hit by mistake.
+    ///
+    /// # Errors
+    /// [`PathError::Sysctl`] when there is no such setting here or the kernel refuses the value.
+    pub fn set_sysctl(&self, name: &str, value: &str) -> Result<(), PathError> {
+        self.run(|| write_sysctl(self.name, name, value))?
+    }
+
+    /// The TCP ports on which something listens, IPv4 and IPv6, sorted.
+    ///
+    /// # Errors
+    /// As [`Namespace::run`], or the kernel's table could not be read.
+    pub fn listening_tcp_ports(&self) -> Result<Vec<u16>, PathError> {
+        let tables = self.run(|| {
+            // Not /proc/net, which shows the namespace of the process' first thread.
+            let v6 = fs::read_to_string("/proc/thread-self/net/tcp6").unwrap_or_default();
+            fs::read_to_string("/proc/thread-self/net/tcp").map(|v4| v4 + &v6)
+        })?;
+        let tables = tables.map_err(failed(self.name, "read its table of TCP sockets"))?;
+        let mut ports: Vec<u16> = tables.lines().filter_map(listening_port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        Ok(ports)
+    }
+
+    /// Packets that the TUN device dropped because they were not read in time.
+    pub(crate) fn tun_dropped_pkts(&self) -> Result<u64, PathError> {
+        let table = self.run(|| fs::read_to_string("/proc/thread-self/net/dev"))?;
+        let table = table.map_err(failed(self.name, "read its device counters"))?;
+        Ok(table.lines().find_map(transmit_drops).unwrap_or(0))
+    }
+
+    /// Kills every process inside, ends the holder thread and lets go of the namespace.
+    pub(crate) fn close(&mut self) {
+        let Some(Alive {
+            namespace,
+            jobs,
+            holder,
+        }) = self.alive.take()
+        else {
+            return;
+        };
+        let deadline = Instant::now() + KILL_PATIENCE;
+        while self.kill_processes() > 0 && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+        }
+        drop(jobs);
+        // A job that panicked has already told its caller, by dropping the answer.
+        let _ = holder.join();
+        drop(namespace);
+    }
+
+    /// Sends SIGKILL to every process inside, and says how many there were.
+    fn kill_processes(&self) -> usize {
+        let Ok(processes) = fs::read_dir("/proc") else {
+            return 0;
+        };
+        let own = std::process::id().cast_signed();
+        let inside = processes
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
+            .filter(|&pid| pid != own && self.holds(pid));
+        inside
+            .filter(|&pid| kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok())
+            .count()
+    }
+
+    /// Whether the process is inside; one that has ended but was not waited for is not.
+    fn holds(&self, pid: i32) -> bool {
+        let link = fs::metadata(Path::new("/proc").join(pid.to_string()).join("ns/net"));
+        link.is_ok_and(|link| link.ino() == self.inode)
+    }
+
+    fn alive(&self) -> Result<&Alive, PathError> {
+        self.alive.as_ref().ok_or(PathError::Stopped)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The error of a failed action in this namespace.
+fn failed(name: &'static str, action: &'static str) -> impl Fn(io::Error) -> PathError {
+    move |cause| PathError::Namespace {
+        namespace: name,
+        action: action.to_owned(),
+        cause,
+    }
+}
+
+/// Moves the calling thread into a new namespace and makes its end of the path.
+fn enter_new(name: &'static str, v4: Ipv4Addr, v6: Ipv6Addr) -> Result<Made, PathError> {
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| match errno {
+        Errno::EPERM | Errno::EACCES => {
+            let action = "make a network namespace";
+            PathError::NotPermitted {
+                action,
+                cause: errno.into(),
+            }
+        }
+        _ => PathError::NoNamespaces {
+            cause: errno.into(),
+        },
+    })?;
+    let namespace = File::open("/proc/thread-self/ns/net").map_err(failed(name, "hold it"))?;
+    let tun = Tun::open()?;
+    for (setting, value) in SYSCTLS {
+        write_sysctl(name, setting, value)?;
+    }
+    let mut warnings = Vec::new();
+    let has_ipv6 = Path::new("/proc/sys/net/ipv6/conf").exists();
+    if has_ipv6 {
+        for (setting, value) in SYSCTLS_V6 {
+            write_sysctl(name, &format!("net.ipv6.conf.{TUN_NAME}.{setting}"), value)?;
+        }
+    } else {
+        warnings.push(format!(
+            "{name} namespace: this kernel has no IPv6; IPv4 only"
+        ));
+    }
+    let configure = || -> io::Result<u32> {
+        Interface::named("lo")?.up()?;
+        let tun = Interface::named(TUN_NAME)?;
+        tun.set_mtu(MTU_BYTES)?;
+        tun.set_queue_len(TUN_QUEUE_PKTS)?;
+        tun.set_address(v4, 24)?;
+        tun.up()?;
+        if has_ipv6 {
+            tun.add_address_v6(v6, 64)?;
+        }
+        tun.index()
+    };
+    let tun_ifindex = configure().map_err(failed(name, "configure its interfaces"))?;
+    Ok(Made {
+        namespace,
+        tun,
+        tun_ifindex,
+        warnings,
+    })
+}
+
+/// Writes a setting of the calling thread's network namespace.
+fn write_sysctl(namespace: &'static str, name: &str, value: &str) -> Result<(), PathError> {
+    let refused = |cause| {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        PathError::Sysctl {
+            namespace,
+            name,
+            value,
+            cause,
+        }
+    };
+    if !name.starts_with("net.") || name.contains('/') {
+        let why = "only settings below net. belong to a network namespace, written with dots";
+        return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, why)));
+    }
+    let path = Path::new("/proc/sys").join(name.replace('.', "/"));
+    fs::write(path, value).map_err(refused)
+}
+
+/// Has the kernel kill the child when the thread that starts it ends.
+fn die_with_parent(command: &mut Command) {
+    let parent = Pid::this();
+    let prepare = move || {
+        set_pdeathsig(Signal::SIGKILL)?;
+        // The parent may have died before the line above.
+        if getppid() == parent {
+            Ok(())
+        } else {
+            Err(Errno::ESRCH.into())
+        }
+    };
+    // SAFETY: between fork and exec it makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// The local port of a line of `/proc/net/tcp` whose socket listens (state 0A).
+fn listening_port(line: &str) -> Option<u16> {
+    let mut columns = line.split_ascii_whitespace().skip(1);
+    let (local, state) = (columns.next()?, columns.nth(1)?);
+    let port = u16::from_str_radix(local.rsplit_once(':')?.1, 16).ok()?;
+    (state == "0A").then_some(port)
+}
+
+/// The transmit drops of the TUN device in its line of `/proc/net/dev`.
+fn transmit_drops(line: &str) -> Option<u64> {
+    let (device, columns) = line.split_once(':')?;
+    // Eight columns of receive counters, then bytes, packets, errors, drops.
+    let drops = columns.split_ascii_whitespace().nth(11)?;
+    if device.trim() == TUN_NAME {
+        drops.parse().ok()
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listening_sockets_count() {
+        let listening = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 0";
+        let connected = "   1: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 0";
+        let v6 =
+            "   0: 00000000000000000000000000000000:0050 00000000000000000000000000000000:0000 0A";
+        assert_eq!(listening_port(listening), Some(8080));
+        assert_eq!(listening_port(connected), None);
+        assert_eq!(listening_port(v6), Some(80));
+        assert_eq!(
+            listening_port("  sl  local_address rem_address   st tx_queue"),
+            None
+        );
+    }
+
+    #[test]
+    fn the_drops_of_the_tun_device_are_found() {
+        let line = "  tun0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16";
+        assert_eq!(transmit_drops(line), Some(12));
+        assert_eq!(transmit_drops(&line.replace("tun0", "lo")), None);
+        assert_eq!(transmit_drops(" face |bytes    packets errs drop"), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! What an emulated path did, and whether it was the path that was asked for.
+
+use hdrhistogram::Histogram;
+use headstart_link::{Counters, DropCounts, LinkConfig, QueueSpec, Rate, Span};
+use serde::Serialize;
+
+/// A packet that leaves later than this at the 99th percentile makes the run invalid: the path was
+/// not the one asked for.
+pub(crate) const LATE_P99_LIMIT_US: f64 = 500.0;
+
+/// Quantiles of one measured quantity; all 0 where nothing was measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// Half of the values are at most this.
+    pub p50: f64,
+    /// 99 of 100 values are at most this.
+    pub p99: f64,
+    /// The largest value.
+    pub max: f64,
+}
+
+impl Quantiles {
+    /// Of a histogram of nanoseconds, in units of `unit_ns`.
+    fn of(histogram_ns: &Histogram<u64>, unit_ns: f64) -> Quantiles {
+        let at = |quantile| histogram_ns.value_at_quantile(quantile) as f64 / unit_ns;
+        Quantiles {
+            p50: at(0.5),
+            p99: at(0.99),
+            max: histogram_ns.max() as f64 / unit_ns,
+        }
+    }
+}
+
+/// A histogram of times from 1 ns to 1000 s, to three digits.
+pub(crate) fn time_histogram() -> Histogram<u64> {
+    match Histogram::new_with_bounds(1, 1_000_000_000_000, 3) {
+        Ok(histogram) => histogram,
+        Err(error) => unreachable!("constant bounds: {error}"),
+    }
+}
+
+/// What the router counted of one direction.
+#[derive(Debug, Clone)]
+pub(crate) struct DirectionStats {
+    pub(crate) config: LinkConfig,
+    pub(crate) counters: Counters,
+    pub(crate) lateness_ns: Histogram<u64>,
+    pub(crate) queue_delay_ns: Histogram<u64>,
+    pub(crate) first_in_ns: Option<u64>,
+    pub(crate) last_out_ns: Option<u64>,
+    /// Packets that the far end's device did not take.
+    pub(crate) failed_writes: u64,
+}
+
+/// One direction of the path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DirectionReport {
+    /// The rate that was asked for.
+    pub rate: Rate,
+    /// The delay that was asked for.
+    pub delay: Span,
+    /// The queue that was asked for.
+    pub queue: QueueSpec,
+    /// Packets that came to the router.
+    pub in_pkts: u64,
+    /// Bytes that came to the router, IP headers included.
+    pub in_bytes: u64,
+    /// Packets that reached the far end.
+    pub out_pkts: u64,
+    /// Bytes that reached the far end.
+    pub out_bytes: u64,
+    /// Packets that the link dropped, by reason.
+    pub dropped_pkts: DropCounts,
+    /// Bytes that the link dropped.
+    pub dropped_bytes: u64,
+    /// The most packets that ever waited.
+    pub longest_queue_pkts: u32,
+    /// The transmitter's share of busy time between the first packet in and the last one out, 0 to 1.
+    pub utilisation: f64,
+    /// How long the packets that reached the far end had waited for the transmitter, in ms.
+    pub queue_delay_ms: Quantiles,
+    /// How long after its due time a packet was handed to the far end, in us.
+    pub lateness_us: Quantiles,
+    /// Packets lost before the router could read them: it did not keep up.
+    pub lost_before_router_pkts: u64,
+    /// Packets that the far end's device refused, its interface being down.
+    pub failed_writes_pkts: u64,
+}
+
+impl DirectionReport {
+    pub(crate) fn new(stats: &DirectionStats, lost_before_router_pkts: u64) -> DirectionReport {
+        let counters = stats.counters;
+        let span_ns = match (stats.first_in_ns, stats.last_out_ns) {
+            (Some(first), Some(last)) => last.saturating_sub(first),
+            _ => 0,
+        };
+        // The last packet's delay is no time in which the transmitter could have been busy.
+        let span_ns = span_ns.saturating_sub(stats.config.delay.as_ns());
+        let utilisation = if span_ns == 0 {
+            0.0
+        } else {
+            (counters.busy_ns as f64 / span_ns as f64).min(1.0)
+        };
+        DirectionReport {
+            rate: stats.config.rate,
+            delay: stats.config.delay,
+            queue: stats.config.queue,
+            in_pkts: counters.in_pkts,
+            in_bytes: counters.in_bytes,
+            out_pkts: counters.out_pkts,
+            out_bytes: counters.out_bytes,
+            dropped_pkts: counters.dropped_pkts,
+            dropped_bytes: counters.dropped_bytes,
+            longest_queue_pkts: counters.longest_queue_pkts,
+            utilisation,
+            queue_delay_ms: Quantiles::of(&stats.queue_delay_ns, 1e6),
+            lateness_us: Quantiles::of(&stats.lateness_ns, 1e3),
+            lost_before_router_pkts,
+            failed_writes_pkts: stats.failed_writes,
+        }
+    }
+
+    /// Why this direction was not the one asked for.
+    fn objections(&self, name: &str) -> Vec<String> {
+        let mut objections = Vec::new();
+        if self.lateness_us.p99 > LATE_P99_LIMIT_US {
+            objections.push(format!(
+                "{name}: packets left {:.0} us late (99th percentile; at most {LATE_P99_LIMIT_US:.0}): \
+                 the machine was too busy for this rate",
+                self.lateness_us.p99
+            ));
+        }
+        if self.lost_before_router_pkts > 0 {
+            objections.push(format!(
+                "{name}: {} packets were lost before the router could read them: it did not keep up",
+                self.lost_before_router_pkts
+            ));
+        }
+        if self.failed_writes_pkts > 0 {
+            objections.push(format!(
+                "{name}: {} packets were refused by the far end's device",
+                self.failed_writes_pkts
+            ));
+        }
+        objections
+    }
+}
+
+/// What an emulated path did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathReport {
+    /// The emulation's lane.
+    pub lane: u8,
+    /// Server to client.
+    pub forward: DirectionReport,
+    /// Client to server.
+    pub reverse: DirectionReport,
+    /// Whether the path was the one asked for.
+    pub valid: bool,
+    /// If not, why.
+    pub invalid_because: Vec<String>,
+    /// What was not as it should be, but does not spoil the run.
+    pub warnings: Vec<String>,
+}
+
+impl PathReport {
+    pub(crate) fn new(
+        lane: u8,
+        forward: DirectionReport,
+        reverse: DirectionReport,
+        warnings: Vec<String>,
+    ) -> PathReport {
+        let mut invalid_because = forward.objections("forward");
+        invalid_because.extend(reverse.objections("reverse"));
+        let valid = invalid_because.is_empty();
+        PathReport {
+            lane,
+            forward,
+            reverse,
+            valid,
+            invalid_because,
+            warnings,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(lateness_ns: &[u64]) -> DirectionStats {
+        let config = LinkConfig {
+            rate: "12mbit".parse().unwrap(),
+            delay: "10ms".parse().unwrap(),
+            queue: "drop-tail:10".parse().unwrap(),
+        };
+        let mut histogram = time_histogram();
+        lateness_ns
+            .iter()
+            .for_each(|&ns| histogram.saturating_record(ns));
+        DirectionStats {
+            config,
+            counters: Counters {
+                busy_ns: 5_000_000,
+                ..Counters::default()
+            },
+            lateness_ns: histogram,
+            queue_delay_ns: time_histogram(),
+            first_in_ns: Some(1_000_000),
+            last_out_ns: Some(21_000_000),
+            failed_writes: 0,
+        }
+    }
+
+    fn report(lateness_ns: &[u64], lost: u64) -> PathReport {
+        let quiet = DirectionReport::new(&stats(&[]), 0);
+        PathReport::new(
+            0,
+            DirectionReport::new(&stats(lateness_ns), lost),
+            quiet,
+            Vec::new(),
+        )
+    }
+
+    #[test]
+    fn a_path_that_left_its_packets_in_time_is_valid() {
+        let report = report(&[30_000; 1000], 0);
+        assert!(report.valid && report.invalid_because.is_empty());
+        assert!((report.forward.lateness_us.p50 - 30.0).abs() < 0.1);
+        assert!(
+            (report.forward.utilisation - 0.5).abs() < 1e-9,
+            "5 ms of 20 ms less the delay"
+        );
+    }
+
+    #[test]
+    fn a_path_that_was_late_or_lost_packets_is_invalid_and_says_why() {
+        let late = report(&[600_000; 1000], 0);
+        assert!(!late.valid);
+        assert!(late.invalid_because[0].contains("forward: packets left 600 us late"));
+        let lossy = report(&[30_000; 1000], 3);
+        assert!(lossy.invalid_because[0].contains("3 packets were lost before the router"));
+    }
+}

@@ -250,6 +250,9 @@ impl Namespace {
 
     /// Kills every process inside, ends the holder thread and lets go of the namespace.
     pub(crate) fn close(&mut self) {
+        // Connections that nobody will answer any more hold the namespace in the kernel, without
+        // this for two minutes. That it cannot be set costs only time.
+        let _ = self.set_sysctl("net.ipv4.tcp_orphan_retries", "1");
         let Some(Alive {
             namespace,
             jobs,

@@ -90,6 +90,14 @@ enum hs_counter {
 	HS_COUNTERS = 2,
 };
 
+/* Counters of watch.bpf.c. */
+enum hs_watch_counter {
+	HS_WATCH_SAMPLES_LOST = 0, /* the ring buffer was full */
+	HS_WATCH_CHOSEN = 1,	   /* connections that got the configured congestion control */
+	HS_WATCH_REFUSED = 2,	   /* connections for which the kernel refused it */
+	HS_WATCH_COUNTERS = 3,
+};
+
 _Static_assert(sizeof(struct hs_config) == 1032, "mirrored in contract.rs");
 _Static_assert(sizeof(struct hs_prefix) == 20, "mirrored in contract.rs");
 _Static_assert(sizeof(struct hs_path_entry) == 48, "mirrored in contract.rs");

@@ -24,31 +24,44 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, HS_WATCH_COUNTERS);
 	__type(key, __u32);
 	__type(value, __u64);
-} hs_samples_lost SEC(".maps");
+} hs_watch_counters SEC(".maps");
+
+static __always_inline void count(__u32 counter, __u64 value)
+{
+	__u64 *slot = bpf_map_lookup_elem(&hs_watch_counters, &counter);
+
+	if (slot)
+		__sync_fetch_and_add(slot, value);
+}
 
 static __always_inline void choose(struct bpf_sock_ops *ops)
 {
 	char name[16];
+	int i;
 
 	if (!hs_watch_config.congestion[0])
 		return;
-	__builtin_memcpy(name, (const char *)hs_watch_config.congestion, sizeof(name));
-	bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
+		/* Not memcpy: without volatile clang takes the zeros that stand here at compile
+		 * time. */
+#pragma unroll
+	for (i = 0; i < 16; i++)
+		name[i] = hs_watch_config.congestion[i];
+	if (bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
+		count(HS_WATCH_REFUSED, 1);
+	else
+		count(HS_WATCH_CHOSEN, 1);
 }
 
 static __always_inline void sample(struct bpf_sock_ops *ops)
 {
 	struct hs_sample *out = bpf_ringbuf_reserve(&hs_samples, sizeof(*out), 0);
-	__u32 zero = 0, ip4;
-	__u64 *lost;
+	__u32 ip4;
 
 	if (!out) {
-		lost = bpf_map_lookup_elem(&hs_samples_lost, &zero);
-		if (lost)
-			__sync_fetch_and_add(lost, 1);
+		count(HS_WATCH_SAMPLES_LOST, 1);
 		return;
 	}
 	__builtin_memset(out, 0, sizeof(*out));
@@ -66,9 +79,14 @@ static __always_inline void sample(struct bpf_sock_ops *ops)
 		ip4 = ops->remote_ip4;
 		__builtin_memcpy(out->remote_addr, &ip4, sizeof(ip4));
 	} else {
-		__u32 words[4] = {ops->remote_ip6[0], ops->remote_ip6[1], ops->remote_ip6[2],
-				  ops->remote_ip6[3]};
+		__u32 words[4];
+		int i;
 
+		/* The verifier wants each word read by itself; without volatile clang joins them.
+		 */
+#pragma unroll
+		for (i = 0; i < 4; i++)
+			words[i] = *(volatile __u32 *)&ops->remote_ip6[i];
 		out->family = 6;
 		__builtin_memcpy(out->remote_addr, words, sizeof(words));
 	}
@@ -79,14 +97,13 @@ SEC("sockops")
 int hs_watch(struct bpf_sock_ops *ops)
 {
 	switch (ops->op) {
-	/* Before the connection exists, so that the start-up sees all of it: accepted sockets
-	 * inherit the listener's control. */
-	case BPF_SOCK_OPS_TCP_LISTEN_CB:
-	case BPF_SOCK_OPS_TCP_CONNECT_CB:
-		choose(ops);
-		break;
+	/* The handshake is done and nothing has been sent; the kernel has set the initial window
+	 * and is about to initialise the congestion control (tcp_init_transfer,
+	 * net/ipv4/tcp_input.c). The listener is left alone: it would hold the start-up after we
+	 * are gone. */
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		choose(ops);
 		if (hs_watch_config.samples)
 			bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags |
 							       BPF_SOCK_OPS_RTT_CB_FLAG);

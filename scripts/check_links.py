@@ -3,6 +3,7 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
@@ -20,7 +21,7 @@ ANCHOR = re.compile(r"<a\s[^>]*?(?:id|name)=[\"']([^\"']+)[\"']", re.IGNORECASE)
 SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*:|//)")
 
 
-def pages(root):
+def pages(root: Path) -> Iterator[Path]:
     """The Markdown files below a folder, without what tools made."""
     for path in sorted(root.iterdir()):
         if path.name.startswith(".") or path.name in SKIPPED:
@@ -31,7 +32,7 @@ def pages(root):
             yield path
 
 
-def prose(path):
+def prose(path: Path) -> Iterator[tuple[int, str]]:
     """The numbered lines of a page outside its code blocks."""
     fence = None
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -43,7 +44,7 @@ def prose(path):
 
 
 @cache
-def anchors(path):
+def anchors(path: Path) -> set[str]:
     """What a link into a page can give after '#', as the usual viewers make it."""
     names = set()
     for _, line in prose(path):
@@ -60,7 +61,7 @@ def anchors(path):
     return names
 
 
-def problem(page, link):
+def problem(page: Path, link: str) -> str | None:
     """What is wrong with a link, or None."""
     name, _, anchor = link.partition("#")
     name = unquote(name).partition("?")[0]
@@ -72,13 +73,12 @@ def problem(page, link):
         return "no such file"
     if not target.resolve().is_relative_to(ROOT):
         return "leads out of the project"
-    if anchor and target.suffix == ".md":
-        if unquote(anchor).lower() not in anchors(target):
-            return f'no heading "{anchor}" there'
-    return None
+    if not anchor or target.suffix != ".md" or unquote(anchor).lower() in anchors(target):
+        return None
+    return f'no heading "{anchor}" there'
 
 
-def main():
+def main() -> int:
     """Prints what is broken; the exit code says whether anything is."""
     files = links = broken = 0
     for page in pages(ROOT):

@@ -10,7 +10,10 @@ if [ ${#files[@]} -gt 0 ]; then
 	clang-format -i "${files[@]}"
 fi
 if [ -x "$VENV/bin/ruff" ]; then
-	"$VENV/bin/ruff" check --fix --quiet python scripts || true # what it cannot repair, make lint names
-	"$VENV/bin/ruff" format --quiet python scripts
+	# What ruff cannot repair, make lint names.
+	"$VENV/bin/ruff" check --fix --quiet python || true
+	"$VENV/bin/ruff" check --fix --quiet --config python/pyproject.toml scripts || true
+	"$VENV/bin/ruff" format --quiet python
+	"$VENV/bin/ruff" format --quiet --config python/pyproject.toml scripts
 fi
 say "formatted: Rust, C, Python"

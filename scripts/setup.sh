@@ -283,7 +283,8 @@ write_requirements() {
 		    data = tomllib.load(file)
 		project = data.get("project", {})
 		extras = project.get("optional-dependencies", {})
-		lines = list(data.get("build-system", {}).get("requires", [])) + list(project.get("dependencies", []))
+		lines = ["pip>=25.1"]  # maturin has it install the development group, which older ones cannot
+		lines += data.get("build-system", {}).get("requires", []) + project.get("dependencies", [])
 		lines += extras.get("dev", []) + extras.get("test", [])
 		lines += [line for line in data.get("dependency-groups", {}).get("dev", []) if isinstance(line, str)]
 		print(*dict.fromkeys(lines), sep="\n")
@@ -293,7 +294,7 @@ write_requirements() {
 # An environment is tied to its place and to its interpreter; when one of them, or the list of packages, has changed,
 # it is made again or brought up to date.
 venv_stamp=$VENV/.headstart-setup
-venv_wanted() { echo "$ROOT $(readlink -f "$VENV/bin/python") $(sha256sum <python/pyproject.toml)"; }
+venv_wanted() { echo "$ROOT $(readlink -f "$VENV/bin/python") $(cat python/pyproject.toml scripts/setup.sh | sha256sum)"; }
 
 ensure_venv() {
 	[ -e python/pyproject.toml ] || { warn "python/pyproject.toml is not there: no Python environment is made" && return; }
@@ -320,7 +321,7 @@ ensure_venv() {
 	mkdir -p "$BUILD"
 	write_requirements "$BUILD/requirements.txt"
 	say "  pip install: $(paste -sd' ' "$BUILD/requirements.txt")"
-	"$VENV/bin/pip" install --quiet -r "$BUILD/requirements.txt" ||
+	"$VENV/bin/python" -m pip install --quiet -r "$BUILD/requirements.txt" ||
 		die "pip could not install what python/pyproject.toml asks for" "is the network reachable? Then run it again"
 	venv_wanted >"$venv_stamp"
 }

@@ -69,8 +69,10 @@ ruff() {
 	[ -x "$VENV/bin/ruff" ] || skip "ruff is not in .venv (scripts/setup.sh lint installs what python/pyproject.toml lists)"
 	"$VENV/bin/ruff" "$@"
 }
-check_python_format() { ruff format --check python scripts; }
-check_python_lint() { ruff check python scripts; }
+check_python_format() { ruff_everywhere format --check; }
+check_python_lint() { ruff_everywhere check; }
+# scripts/ has no configuration of its own: it follows the package's.
+ruff_everywhere() { ruff "$@" python && ruff "$@" --config python/pyproject.toml scripts; }
 
 # ---- lint -------------------------------------------------------------------------------------------------------
 

@@ -1,1 +1,14 @@
-//! placeholder
+//! `headstart._native`: the Rust crates as the Python package sees them. Thin: convert, call, convert.
+
+use pyo3::prelude::*;
+
+mod scenario;
+
+/// The native part of the package `headstart`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::scenario::ScenarioError;
+    #[pymodule_export]
+    use super::scenario::load_scenario;
+}

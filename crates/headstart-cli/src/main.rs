@@ -1,7 +1,21 @@
 //! `headstart`: parse the command line, call the crates, print what they say.
 
+#[cfg(feature = "kernel")]
+mod compare;
+#[cfg(feature = "kernel")]
+mod doctor;
+#[cfg(feature = "kernel")]
+mod exec;
 mod failure;
+mod list;
+#[cfg(not(feature = "kernel"))]
+mod no_kernel;
+mod output;
 mod path;
+mod process;
+
+#[cfg(not(feature = "kernel"))]
+use no_kernel::{compare, doctor, exec};
 
 use std::process::ExitCode;
 
@@ -19,7 +33,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Doctor(doctor::DoctorArgs),
+    List(list::ListArgs),
+    Compare(compare::CompareArgs),
     Path(path::PathArgs),
+    Exec(exec::ExecArgs),
 }
 
 fn main() -> ExitCode {
@@ -29,7 +47,11 @@ fn main() -> ExitCode {
         .init();
     let cli = Cli::parse();
     let done: Result<(), Failure> = match cli.verb {
+        Verb::Doctor(args) => doctor::run(&args),
+        Verb::List(args) => list::run(&args),
+        Verb::Compare(args) => compare::run(&args),
         Verb::Path(args) => path::run(args),
+        Verb::Exec(args) => exec::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,7 +14,8 @@ use headstart_path::{
 };
 
 use crate::failure::Failure;
-use command::{Ending, Events};
+use crate::process::Ending;
+use command::Events;
 use server::Server;
 
 /// The packets that a queue of one bandwidth-delay product is counted in.
@@ -115,7 +116,7 @@ impl PathArgs {
 
 /// Runs the command and tears everything down.
 pub(crate) fn run(args: PathArgs) -> Result<(), Failure> {
-    command::check_exists(&args.command)?;
+    crate::process::check_exists(&args.command)?;
     let events = Events::watch().context("cannot watch for signals")?;
     let emulation = Emulation::start(args.config())?;
     let started = Instant::now();

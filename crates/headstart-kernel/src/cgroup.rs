@@ -67,6 +67,17 @@ impl Cgroup {
         self.directory.as_fd()
     }
 
+    /// Whether any process lives in it.
+    ///
+    /// # Errors
+    /// When the cgroup cannot be read.
+    pub fn is_populated(&self) -> Result<bool, KernelError> {
+        let events = fs::read_to_string(self.path.join("cgroup.events")).map_err(|error| {
+            KernelError::operation(format!("reading the cgroup {}", self.path.display()), error)
+        })?;
+        Ok(events.lines().any(|line| line == "populated 1"))
+    }
+
     /// Makes `command` start inside the cgroup.
     ///
     /// # Errors
@@ -89,7 +100,7 @@ impl Cgroup {
 }
 
 /// Ends every process of the cgroup and removes it.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
+fn remove(path: &Path) -> io::Result<()> {
     // cgroup.kill is there from Linux 5.14 on.
     fs::write(path.join("cgroup.kill"), "1")?;
     let mut waited = Duration::ZERO;
@@ -102,6 +113,28 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
             done => return done,
         }
     }
+}
+
+/// Removes a cgroup and lets its processes live: they move to the parent.
+pub(crate) fn dissolve(path: &Path) -> io::Result<()> {
+    let procs = path.join("cgroup.procs");
+    let parent = path.parent().unwrap_or(path).join("cgroup.procs");
+    // Again and again: a process may have forked meanwhile.
+    for _ in 0..100 {
+        let pids = fs::read_to_string(&procs)?;
+        for pid in pids.lines() {
+            match fs::write(&parent, pid) {
+                // It has ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => {}
+                moved => moved?,
+            }
+        }
+        match fs::remove_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => sleep(KILL_STEP),
+            done => return done,
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
 }
 
 impl Drop for Cgroup {

@@ -21,7 +21,7 @@ pub enum Leftover {
         /// The id of its struct_ops map.
         map_id: u32,
     },
-    /// A cgroup of a process that is gone.
+    /// A cgroup of a process that is gone. What still runs in it is not ours to end: it is moved out.
     Cgroup {
         /// Its directory.
         path: PathBuf,
@@ -61,7 +61,7 @@ impl Leftover {
                 map.delete(&0u32.to_ne_bytes())
                     .map_err(|error| failed(&error))
             }
-            Leftover::Cgroup { path } => match cgroup::remove(path) {
+            Leftover::Cgroup { path } => match cgroup::dissolve(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&error)),
                 _ => Ok(()),
             },

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 
-use libbpf_rs::{Link, MapCore, Object};
+use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::cgroup::Cgroup;
 use crate::contract::{self, RawSample};
@@ -39,7 +39,7 @@ pub struct Sample {
 /// What to do with the connections of the cgroup.
 #[derive(Clone, Debug, Default)]
 pub struct WatchOptions {
-    /// The congestion control of sockets that begin to listen or to connect; `None` leaves them as they are.
+    /// The congestion control of connections that are established from now on; `None` leaves them as they are.
     pub congestion: Option<String>,
     /// Take samples.
     pub samples: bool,
@@ -86,16 +86,26 @@ impl Watch {
         })
     }
 
+    /// Connections for which the kernel refused the chosen congestion control: they run under another.
+    ///
+    /// # Errors
+    /// When the counter cannot be read.
+    pub fn refused(&self) -> Result<u64, KernelError> {
+        let map = self.map("hs_watch_counters")?;
+        let value = map
+            .lookup(&REFUSED.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| KernelError::operation("reading the watch's counters", error))?;
+        Ok(value
+            .and_then(|bytes| contract::from_bytes(&bytes))
+            .unwrap_or(0))
+    }
+
     /// Takes the samples since the last call, oldest first.
     ///
     /// # Errors
     /// When the ring buffer cannot be read.
     pub fn take_samples(&self) -> Result<Vec<Sample>, KernelError> {
-        let map = self
-            .object
-            .maps()
-            .find(|map| *map.name() == *"hs_samples")
-            .ok_or_else(|| KernelError::no_part(BpfObject::Watch, "hs_samples"))?;
+        let map = self.map("hs_samples")?;
         drain(&map, |bytes| {
             let raw: RawSample = contract::from_bytes(bytes)?;
             Some(Sample {
@@ -112,7 +122,15 @@ impl Watch {
             })
         })
     }
+
+    fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, KernelError> {
+        let found = self.object.maps().find(|map| *map.name() == *name);
+        found.ok_or_else(|| KernelError::no_part(BpfObject::Watch, name))
+    }
 }
+
+/// `HS_WATCH_REFUSED`.
+const REFUSED: u32 = 2;
 
 /// `struct hs_watch_config` of watch.bpf.c: the name in 16 bytes, then the switch.
 fn write_rodata(bytes: &mut [u8], options: &WatchOptions) {

@@ -17,7 +17,9 @@ const RTT_MS: u64 = 100;
 fn wide_lane(kernel: &Kernel) -> Lane {
     let lane = Lane::new(kernel, 1, "400mbit", RTT_MS, 1000);
     let client = lane.emulation.client();
-    client.set_sysctl("net.ipv4.tcp_rmem", "4096 8388608 67108864").unwrap();
+    client
+        .set_sysctl("net.ipv4.tcp_rmem", "4096 8388608 67108864")
+        .unwrap();
     lane
 }
 
@@ -51,7 +53,11 @@ fn su_standard_sends_the_same_flights_as_native_cubic() {
         seen.push(flights(&lane.wire(&client)));
     }
     assert_eq!(seen[0], seen[1]);
-    assert_eq!(seen[0], [10, 20, 40, 80, 127], "five round trips of plain slow start");
+    assert_eq!(
+        seen[0],
+        [10, 20, 40, 80, 127],
+        "five round trips of plain slow start"
+    );
 }
 
 #[test]

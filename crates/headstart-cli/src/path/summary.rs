@@ -30,7 +30,7 @@ pub(super) fn print_json(report: &PathReport, wall: Duration) -> anyhow::Result<
     let document = Document {
         schema: SCHEMA,
         verb: "path",
-        machine: machine(),
+        machine: Machine::here(),
         run: Run {
             wall_s: wall.as_secs_f64(),
             packets: forward.out_pkts,
@@ -41,15 +41,6 @@ pub(super) fn print_json(report: &PathReport, wall: Duration) -> anyhow::Result<
     };
     let text = serde_json::to_string_pretty(&document).context("cannot write the results")?;
     writeln!(std::io::stdout(), "{text}").context("cannot print the results")
-}
-
-fn machine() -> Machine {
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    Machine {
-        kernel: kernel.trim().to_owned(),
-        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
-    }
 }
 
 fn paragraph(report: &PathReport) -> String {

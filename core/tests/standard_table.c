@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * su_standard: RFC 5681 3.1 and 4.1, RFC 6928, and the window after a pause by RFC 2861 as Linux
+ * computes it (tcp_cwnd_restart).
+ */
+#include "table.h"
+
+#define OPEN SU_EVENT_OPEN
+#define IDLE SU_EVENT_IDLE
+#define SEND SU_EVENT_SEND
+#define ACK  SU_EVENT_ACK
+#define LOSS SU_EVENT_LOSS
+
+#define SAYS(reason)	    .want = {.why = SU_WHY_##reason}
+#define SETS(reason, pkts)  .want = {.why = SU_WHY_##reason, .cwnd_pkts = pkts}
+#define PROVES(evidence_is) .evidence = SU_EVIDENCE_##evidence_is
+
+/* clang-format off */
+static const struct row default_window[] = {
+	{"the stack's own 10 are left as they are", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF,
+	 SAYS(INITIAL_WINDOW), PROVES(AT_LEAST)},
+	{"data leaves", SEND, .cwnd_pkts = 10, .ssthresh_pkts = INF, SAYS(NONE), PROVES(AT_LEAST)},
+	{"the stack's slow start goes on", ACK, .time_ms = 400, .sent_pkts = 10, .acked_pkts = 10,
+	 .cwnd_pkts = 20, .ssthresh_pkts = INF, SAYS(NONE), PROVES(AT_LEAST)},
+	{"a pause is the stack's affair", IDLE, .time_ms = 9400, .sent_pkts = 10, .acked_pkts = 10,
+	 .cwnd_pkts = 20, .ssthresh_pkts = INF, .idle_ms = 9000, .rto_ms = 600, SAYS(NONE),
+	 PROVES(AT_LEAST)},
+	{"and so is the window after it", SEND, .time_ms = 9400, .sent_pkts = 10, .acked_pkts = 10,
+	 .cwnd_pkts = 10, .ssthresh_pkts = INF, SAYS(NONE), PROVES(AT_LEAST)},
+	{"a loss has the usual penalty", LOSS, SU_LOSS_FAST, .time_ms = 9800, .sent_pkts = 20,
+	 .acked_pkts = 12, .cwnd_pkts = 12, .ssthresh_pkts = INF, SAYS(ORDINARY_LOSS),
+	 PROVES(AT_LEAST)},
+	{"the loss under repair makes the window exact", ACK, .recovery = SU_RECOVERY_FAST,
+	 .time_ms = 9801, .sent_pkts = 20, .acked_pkts = 12, .sacked_pkts = 4, .cwnd_pkts = 6,
+	 .ssthresh_pkts = 6, SAYS(NONE), PROVES(EXACT)},
+	{"and so does congestion avoidance", ACK, .time_ms = 9900, .sent_pkts = 20,
+	 .acked_pkts = 20, .cwnd_pkts = 6, .ssthresh_pkts = 6, SAYS(NONE), PROVES(EXACT)},
+};
+
+/* RFC 6928 and the paper of 2010: the initial window is a parameter. */
+static const struct row larger_window[] = {
+	{"30 instead of the stack's 10", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF,
+	 SETS(INITIAL_WINDOW, 30), PROVES(AT_LEAST)},
+	{"once it is set there is nothing to say", SEND, .cwnd_pkts = 30, .ssthresh_pkts = INF,
+	 SAYS(NONE), PROVES(AT_LEAST)},
+	{"the stack that has 30 already is left alone", OPEN, .cwnd_pkts = 30,
+	 .ssthresh_pkts = INF, SAYS(INITIAL_WINDOW), PROVES(AT_LEAST)},
+};
+
+static const struct row smaller_window[] = {
+	{"3 instead of the stack's 10, as RFC 3390 had it", OPEN, .cwnd_pkts = 10,
+	 .ssthresh_pkts = INF, SETS(INITIAL_WINDOW, 3), PROVES(AT_LEAST)},
+	/* The stack would restart from min(10, 8) = 8. */
+	{"a pause: 8 >> 5 = 0, but not below min(3, 8) = 3", IDLE, .time_ms = 9000, .sent_pkts = 8,
+	 .acked_pkts = 8, .cwnd_pkts = 8, .ssthresh_pkts = INF, .idle_ms = 3001, .rto_ms = 600,
+	 SAYS(RESTART_WINDOW), PROVES(AT_LEAST)},
+	{"3 when data leaves", SEND, .time_ms = 9000, .sent_pkts = 8, .acked_pkts = 8,
+	 .cwnd_pkts = 8, .ssthresh_pkts = INF, SETS(RESTART_WINDOW, 3), PROVES(AT_LEAST)},
+};
+
+/* RFC 5681 3.1: "If the SYN or SYN/ACK is lost, the initial window used by a sender after a
+ * correctly transmitted SYN MUST be one segment". Linux has set 1 by then. */
+static const struct row lost_handshake[] = {
+	{"1 stays 1, whatever the parameter", OPEN, .cwnd_pkts = 1, .ssthresh_pkts = INF,
+	 SAYS(HANDSHAKE_LOSS), PROVES(AT_LEAST)},
+	{"and data leaves so", SEND, .cwnd_pkts = 1, .ssthresh_pkts = INF, SAYS(NONE),
+	 PROVES(AT_LEAST)},
+};
+
+/* tcp_cwnd_restart: while ((delta -= rto) > 0 && cwnd > restart_cwnd) cwnd >>= 1. With an RTO of
+ * 500 ms a pause of d ms halves once for each k >= 1 with d - 500 k > 0:
+ *    501: k = 1                1 halving    400 -> 200
+ *   1000: k = 1 (k = 2: 0)     1 halving    400 -> 200
+ *   1001: k = 1, 2             2 halvings   400 -> 100
+ *   1501: k = 1 .. 3           3 halvings   400 -> 50
+ *   2001: k = 1 .. 4           4 halvings   400 -> 25, and not below min(30, 400) = 30 */
+#define PAUSE_OF(ms, in_words)                                                                     \
+	{"a pause of " in_words, IDLE, .time_ms = 100000 + (ms), .sent_pkts = 500,                 \
+	 .acked_pkts = 500, .cwnd_pkts = 400, .ssthresh_pkts = 300, .idle_ms = ms, .rto_ms = 500,  \
+	 SAYS(RESTART_WINDOW), PROVES(EXACT)}
+#define RESTARTS_WITH(pkts, in_words)                                                              \
+	{"restarts with " in_words, SEND, .sent_pkts = 500, .acked_pkts = 500, .cwnd_pkts = 10,    \
+	 .ssthresh_pkts = 300, SETS(RESTART_WINDOW, pkts), PROVES(AT_LEAST)}
+
+static const struct row decay[] = {
+	PAUSE_OF(501, "1 ms more than the RTO"),      RESTARTS_WITH(200, "400 >> 1"),
+	PAUSE_OF(1000, "two RTOs exactly"),           RESTARTS_WITH(200, "400 >> 1"),
+	PAUSE_OF(1001, "1 ms more than two RTOs"),    RESTARTS_WITH(100, "400 >> 2"),
+	PAUSE_OF(1501, "1 ms more than three RTOs"),  RESTARTS_WITH(50, "400 >> 3"),
+	PAUSE_OF(2001, "1 ms more than four RTOs"),   RESTARTS_WITH(30, "min(30, 400), not 25"),
+	PAUSE_OF(3600000, "an hour"),                 RESTARTS_WITH(30, "min(30, 400)"),
+	{"the next data without a pause is left alone", SEND, .sent_pkts = 530, .acked_pkts = 530,
+	 .cwnd_pkts = 60, .ssthresh_pkts = 300, SAYS(NONE), PROVES(AT_LEAST)},
+};
+
+/* RFC 5681 4.1: RW = min(IW, cwnd). */
+static const struct row never_raised[] = {
+	{"a pause with a window of 20", IDLE, .time_ms = 9000, .sent_pkts = 20, .acked_pkts = 20,
+	 .cwnd_pkts = 20, .ssthresh_pkts = 20, .idle_ms = 8000, .rto_ms = 500,
+	 SAYS(RESTART_WINDOW), PROVES(EXACT)},
+	{"restarts with min(30, 20) = 20", SEND, .time_ms = 9000, .sent_pkts = 20,
+	 .acked_pkts = 20, .cwnd_pkts = 10, .ssthresh_pkts = 20, SETS(RESTART_WINDOW, 20),
+	 PROVES(AT_LEAST)},
+};
+
+static const struct row unknown_times[] = {
+	{"a pause, and the RTO is not known: as long as any", IDLE, .time_ms = 9000,
+	 .sent_pkts = 400, .acked_pkts = 400, .cwnd_pkts = 400, .ssthresh_pkts = 300,
+	 .idle_ms = 8000, SAYS(RESTART_WINDOW), PROVES(EXACT)},
+	{"restarts with min(30, 400)", SEND, .time_ms = 9000, .sent_pkts = 400, .acked_pkts = 400,
+	 .cwnd_pkts = 10, .ssthresh_pkts = 300, SETS(RESTART_WINDOW, 30), PROVES(AT_LEAST)},
+	{"a pause whose length is not known", IDLE, .time_ms = 9000, .sent_pkts = 400,
+	 .acked_pkts = 400, .cwnd_pkts = 400, .ssthresh_pkts = 300, .rto_ms = 500,
+	 SAYS(RESTART_WINDOW), PROVES(EXACT)},
+	{"restarts with min(30, 400) too", SEND, .time_ms = 9000, .sent_pkts = 400,
+	 .acked_pkts = 400, .cwnd_pkts = 10, .ssthresh_pkts = 300, SETS(RESTART_WINDOW, 30),
+	 PROVES(AT_LEAST)},
+};
+
+static const struct row forgotten[] = {
+	{"a pause", IDLE, .time_ms = 9000, .sent_pkts = 400, .acked_pkts = 400, .cwnd_pkts = 400,
+	 .ssthresh_pkts = INF, .idle_ms = 501, .rto_ms = 500, SAYS(RESTART_WINDOW),
+	 PROVES(AT_LEAST)},
+	{"a loss before data leaves", LOSS, SU_LOSS_TIMEOUT, .time_ms = 9001, .sent_pkts = 400,
+	 .acked_pkts = 400, .cwnd_pkts = 10, .ssthresh_pkts = INF, SAYS(ORDINARY_LOSS),
+	 PROVES(AT_LEAST)},
+	{"the penalty stands", SEND, .time_ms = 9002, .sent_pkts = 400, .acked_pkts = 400,
+	 .cwnd_pkts = 1, .ssthresh_pkts = 200, SAYS(NONE), PROVES(AT_LEAST)},
+	{"another pause", IDLE, .time_ms = 19000, .sent_pkts = 400, .acked_pkts = 400,
+	 .cwnd_pkts = 400, .ssthresh_pkts = INF, .idle_ms = 501, .rto_ms = 500,
+	 SAYS(RESTART_WINDOW), PROVES(AT_LEAST)},
+	{"a new connection in the same place", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF,
+	 SETS(INITIAL_WINDOW, 30), PROVES(AT_LEAST)},
+	{"knows nothing of it", SEND, .cwnd_pkts = 30, .ssthresh_pkts = INF, SAYS(NONE),
+	 PROVES(AT_LEAST)},
+};
+/* clang-format on */
+
+#define STANDARD   .alg = SU_ALG_STANDARD
+#define WITH_IW(n) .settings = {SET(standard, iw_pkts, n)}
+
+static const struct table tables[] = {
+	{"with_the_default_initial_window_nothing_is_decided", "RFC 6928; standard.h", STANDARD,
+	 ROWS(default_window)},
+	{"a_larger_initial_window_is_set_when_the_connection_opens", "RFC 5681 3.1, RFC 6928",
+	 STANDARD, WITH_IW(30), ROWS(larger_window)},
+	{"a_smaller_initial_window_is_set_and_is_the_restart_window", "RFC 5681 3.1 and 4.1",
+	 STANDARD, WITH_IW(3), ROWS(smaller_window)},
+	{"a_lost_handshake_starts_at_one_segment", "RFC 5681 3.1", STANDARD, WITH_IW(30),
+	 ROWS(lost_handshake)},
+	{"the_window_halves_for_each_rto_of_the_pause", "RFC 2861; tcp_cwnd_restart", STANDARD,
+	 WITH_IW(30), ROWS(decay)},
+	{"a_pause_never_raises_the_window", "RFC 5681 4.1", STANDARD, WITH_IW(30),
+	 ROWS(never_raised)},
+	{"without_an_rto_or_a_length_a_pause_is_long", "RFC 5681 4.1", STANDARD, WITH_IW(30),
+	 ROWS(unknown_times)},
+	{"a_loss_or_a_new_connection_forgets_the_restart_window", "RFC 5681 3.1", STANDARD,
+	 WITH_IW(30), ROWS(forgotten)},
+};
+
+int main(void)
+{
+	return run_tables(tables, sizeof(tables) / sizeof(tables[0]));
+}

@@ -1,0 +1,186 @@
+//! `headstart exec`: any program's connections under a start-up.
+
+use std::ffi::OsString;
+use std::process::{Child, Command, ExitStatus};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use headstart_core::{Params, Startup};
+use headstart_kernel::{
+    Attachment, Cgroup, Counter, Kernel, KernelError, Options, Watch, WatchOptions,
+};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::failure::Failure;
+use crate::process::{Ending, check_exists, program_of};
+
+/// How often we look whether the program has ended.
+const STEP: Duration = Duration::from_millis(20);
+
+/// Run a program with its TCP connections under a start-up.
+///
+/// The start-up is in the kernel as long as the program, or anything that it started, runs. When headstart ends,
+/// however it ends, the start-up is gone for new connections, and open connections go on.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  headstart exec --startup su_fast_start -- nginx -g 'daemon off;'
+  headstart exec --startup su_fast_start --param maxburst_pkts=2 -- iperf3 -s
+  ss -ti                            names the start-up of each connection")]
+pub(crate) struct ExecArgs {
+    /// The start-up; `headstart list` names them.
+    #[arg(long, value_name = "NAME")]
+    startup: String,
+    /// A parameter of the start-up; may be given several times.
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
+    /// The DSCP of packets with low drop priority. 1 is "lower effort" (RFC 8622).
+    #[arg(long, value_name = "DSCP", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=63))]
+    dscp: u8,
+    /// Mark low drop priority on this device only; may be given several times. Default: all devices that are up.
+    #[arg(long = "dev", value_name = "DEVICE")]
+    devices: Vec<String>,
+    /// Print a line at the end: paths known, packets marked.
+    #[arg(long)]
+    summary: bool,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &ExecArgs) -> Result<(), Failure> {
+    let params = parse_params(args).map_err(Failure::Usage)?;
+    check_exists(&args.command)?;
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
+    let options = Options {
+        startups: vec![params],
+        dscp: args.dscp,
+        ..Options::default()
+    };
+    let kernel = Kernel::load(&options).map_err(of_kernel)?;
+    let _marks = mark_devices(&kernel, &args.devices)?;
+    let cgroup = Cgroup::create().map_err(of_kernel)?;
+    let chosen = WatchOptions {
+        congestion: Some(args.startup.clone()),
+        samples: false,
+    };
+    let _watch = Watch::attach(&cgroup, &chosen).map_err(of_kernel)?;
+
+    let mut command = Command::new(program_of(&args.command)?);
+    command.args(&args.command[1..]);
+    cgroup.enter(&mut command).map_err(of_kernel)?;
+    let mut child = command.spawn().context("cannot start the program")?;
+    let status = wait_for_all(&mut child, &cgroup, &mut signals)?;
+    if args.summary {
+        summarise(&kernel, &args.startup)?;
+    }
+    match Ending::of(status).code() {
+        0 => Ok(()),
+        code => Err(Failure::Command(code)),
+    }
+}
+
+fn parse_params(args: &ExecArgs) -> Result<Params, anyhow::Error> {
+    let mut params = Params::new(Startup::named(&args.startup)?);
+    for setting in &args.params {
+        let (name, value) = setting
+            .split_once('=')
+            .ok_or_else(|| anyhow!("--param {setting}: write NAME=VALUE, e.g. maxburst_pkts=2"))?;
+        let value = value
+            .parse()
+            .map_err(|_| anyhow!("--param {setting}: \"{value}\" is no whole number"))?;
+        params
+            .set(name, value)
+            .with_context(|| format!("--param {setting}"))?;
+    }
+    Ok(params)
+}
+
+fn of_kernel(error: KernelError) -> Failure {
+    match error {
+        KernelError::CannotHere { .. } => Failure::CannotHere(error.into()),
+        error => Failure::Run(error.into()),
+    }
+}
+
+fn mark_devices(kernel: &Kernel, named: &[String]) -> Result<Vec<Attachment>, Failure> {
+    let marker = kernel.marker().map_err(of_kernel)?;
+    let mut marks = Vec::new();
+    let interfaces = nix::net::if_::if_nameindex().context("cannot list the network devices")?;
+    for name in named {
+        if !interfaces
+            .iter()
+            .any(|interface| interface.name().to_string_lossy() == *name)
+        {
+            return Err(Failure::Usage(anyhow!(
+                "--dev {name}: there is no such device"
+            )));
+        }
+    }
+    for interface in &interfaces {
+        let name = interface.name().to_string_lossy();
+        if !named.is_empty() && !named.iter().any(|wanted| *wanted == name) {
+            continue;
+        }
+        match marker.attach(interface.index()) {
+            Ok(mark) => marks.push(mark),
+            Err(error) if named.is_empty() => tracing::warn!("{name}: {error}"),
+            Err(error) => return Err(of_kernel(error)),
+        }
+    }
+    Ok(marks)
+}
+
+/// Until the program and all that it started have ended: a server may put itself into the background.
+fn wait_for_all(
+    child: &mut Child,
+    cgroup: &Cgroup,
+    signals: &mut Signals,
+) -> Result<ExitStatus, Failure> {
+    let mut ended = None;
+    loop {
+        for signal in signals.pending() {
+            pass_on(signal, child, ended.is_some(), cgroup);
+        }
+        if ended.is_none() {
+            ended = child.try_wait().context("cannot wait for the program")?;
+        }
+        if let Some(status) = ended
+            && !cgroup.is_populated().map_err(of_kernel)?
+        {
+            return Ok(status);
+        }
+        sleep(STEP);
+    }
+}
+
+/// The terminal sends Ctrl-C to the program itself; from anywhere else it comes to us alone.
+fn pass_on(signal: i32, child: &Child, child_ended: bool, cgroup: &Cgroup) {
+    if signal == SIGINT && std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+        return;
+    }
+    let pids = if child_ended {
+        std::fs::read_to_string(cgroup.path().join("cgroup.procs")).unwrap_or_default()
+    } else {
+        child.id().to_string()
+    };
+    for pid in pids.lines().filter_map(|pid| pid.parse().ok()) {
+        let _ = kill(Pid::from_raw(pid), Signal::try_from(signal).ok());
+    }
+}
+
+fn summarise(kernel: &Kernel, startup: &str) -> Result<(), Failure> {
+    let paths = kernel.paths().map_err(of_kernel)?;
+    let marked = kernel.counter(Counter::MarkedPkts).map_err(of_kernel)?;
+    eprintln!(
+        "headstart: {startup}: {} paths known, {marked} packets marked",
+        paths.len()
+    );
+    Ok(())
+}

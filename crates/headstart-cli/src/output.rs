@@ -1,0 +1,48 @@
+//! What goes to standard output.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use anyhow::Context;
+use comfy_table::{ContentArrangement, presets};
+
+use crate::failure::Failure;
+
+/// A plain table: no frame, columns aligned, as wide as the terminal at most.
+pub(crate) struct Table(comfy_table::Table);
+
+impl Table {
+    pub(crate) fn new(header: &[&str]) -> Table {
+        let mut table = comfy_table::Table::new();
+        table
+            .load_style(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_header(header.iter().copied());
+        Table(table)
+    }
+
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.0.add_row(cells);
+    }
+
+    /// Numbers stand right, from column `first` on.
+    pub(crate) fn align_right_from(&mut self, first: usize) {
+        for column in self.0.column_iter_mut().skip(first) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.trim_fmt().fmt(f)
+    }
+}
+
+/// Prints `text` and a newline. A reader that has gone (`| head`) is no error.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => Ok(done.context("cannot print the results")?),
+    }
+}

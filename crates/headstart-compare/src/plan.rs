@@ -1,0 +1,409 @@
+//! What will be run, in which order, and how much of it side by side.
+
+use std::fs;
+
+use headstart_core::{Params, Startup};
+use headstart_link::{LinkConfig, QueueSpec};
+use headstart_path::PathConfig;
+use headstart_scenario::{Case, Scenario};
+
+use crate::error::CompareError;
+
+/// Emulations side by side do not disturb each other while their rates add up to this, in bits/s (measured:
+/// four at 10 Mbit/s on two cores; docs/path.md).
+const SIDE_BY_SIDE_BITS_PER_S: u64 = 50_000_000;
+const SIDE_BY_SIDE_MOST: u64 = 4;
+
+/// The congestion controls that Linux knows of its own: one that is not there is left out with a warning, where
+/// an unknown name is an error.
+const LINUX_CONTROLS: [&str; 15] = [
+    "bbr",
+    "bic",
+    "cdg",
+    "cubic",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "nv",
+    "reno",
+    "scalable",
+    "vegas",
+    "westwood",
+];
+
+/// A contestant of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// One of the kernel's own congestion controls.
+    Native(&'static str),
+    /// One of ours.
+    Ours(Params),
+}
+
+impl Runner {
+    /// Its name as a congestion control.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Runner::Native(name) => name,
+            Runner::Ours(params) => params.startup().name(),
+        }
+    }
+}
+
+/// A comparison, ready to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenario that it is of.
+    pub scenario: Scenario,
+    /// Who takes part, in the order in which results are shown.
+    pub runners: Vec<Runner>,
+    /// How often each case is measured for each runner.
+    pub repeat: u32,
+    /// Rotates the order.
+    pub seed: u64,
+    /// How many emulations run side by side.
+    pub side_by_side: usize,
+    /// What the user should know before it starts.
+    pub warnings: Vec<String>,
+}
+
+impl Plan {
+    /// Checks the scenario's start-ups and parameters against what there is.
+    ///
+    /// `startups`, `repeat` and `seed` stand in place of the scenario's; `settings` are parameters in the form
+    /// `STARTUP.PARAMETER=VALUE`.
+    ///
+    /// # Errors
+    /// [`CompareError::Scenario`] or [`CompareError::Option`], with the place and the nearest name.
+    pub fn new(
+        scenario: Scenario,
+        startups: Option<&[String]>,
+        repeat: Option<u32>,
+        seed: Option<u64>,
+        settings: &[String],
+    ) -> Result<Plan, CompareError> {
+        let mut warnings = Vec::new();
+        let mut runners = Vec::new();
+        let available = available_controls();
+        let names: Vec<(String, Option<usize>)> = match startups {
+            Some(names) => names.iter().map(|name| (name.clone(), None)).collect(),
+            None => scenario
+                .compare
+                .startups
+                .iter()
+                .enumerate()
+                .map(|(index, listed)| (listed.name.clone(), Some(index)))
+                .collect(),
+        };
+        for (name, listed) in names {
+            match find(&name, &available) {
+                Found::Runner(runner) if runners.contains(&runner) => {
+                    return Err(CompareError::Option(format!(
+                        "the start-up {name} is named twice"
+                    )));
+                }
+                Found::Runner(runner) => runners.push(runner),
+                Found::NotHere => warnings.push(format!(
+                    "{name} is left out: this kernel does not have it (modprobe tcp_{name})"
+                )),
+                Found::Unknown => {
+                    let known = known_names(&available);
+                    return Err(
+                        match listed.and_then(|i| scenario.compare.startups.get(i)) {
+                            Some(listed) => scenario.unknown_startup(listed, &known).into(),
+                            None => CompareError::Option(unknown_option(&name, &known)),
+                        },
+                    );
+                }
+            }
+        }
+        if runners.is_empty() {
+            return Err(CompareError::Option(
+                "no start-up is left to compare".to_owned(),
+            ));
+        }
+        set_from_scenario(&scenario, &mut runners)?;
+        for setting in settings {
+            set_from_option(setting, &mut runners)?;
+        }
+        let repeat = repeat.unwrap_or(scenario.compare.repeat);
+        if repeat == 0 {
+            return Err(CompareError::Option(
+                "--repeat must be at least 1".to_owned(),
+            ));
+        }
+        let side_by_side = side_by_side(&scenario, runners.len());
+        let seed = seed.unwrap_or(scenario.seed);
+        Ok(Plan {
+            scenario,
+            runners,
+            repeat,
+            seed,
+            side_by_side,
+            warnings,
+        })
+    }
+
+    /// The measured transfers in all.
+    pub fn transfers(&self) -> u64 {
+        u64::from(self.repeat) * self.runners.len() as u64 * self.scenario.cases.len() as u64
+    }
+
+    /// Who runs in repeat `repeat`, in order: each repeat begins with another, so that no runner always has the
+    /// same neighbours or the same moment.
+    pub fn order(&self, repeat: u32) -> Vec<Runner> {
+        let mut order = self.runners.clone();
+        let shift = (u64::from(repeat) + self.seed) % order.len() as u64;
+        order.rotate_left(shift as usize);
+        order
+    }
+
+    /// The path of lane `lane`.
+    pub fn path(&self, lane: u8) -> PathConfig {
+        let path = &self.scenario.path;
+        let link = |rate, delay, queue: &QueueSpec| LinkConfig {
+            rate,
+            delay,
+            queue: *queue,
+        };
+        PathConfig {
+            forward: link(path.rate, path.delay, &path.queue),
+            reverse: link(path.reverse_rate, path.reverse_delay, &path.reverse_queue),
+            lane,
+            log_packets: true,
+        }
+    }
+
+    /// The path's round trip without any queue, in ms.
+    pub fn rtt_ms(&self) -> f64 {
+        self.scenario.path.delay.as_ms_f64() + self.scenario.path.reverse_delay.as_ms_f64()
+    }
+
+    /// The physical limit of a case in ms: a handshake's round trip where there is one, a round trip, and the size
+    /// over the rate.
+    pub fn limit_ms(&self, case: &Case) -> f64 {
+        let round_trips = if matches!(case, Case::ResumeWarm { .. }) {
+            1.0
+        } else {
+            2.0
+        };
+        let bits = case.bytes().bytes() as f64 * 8.0;
+        round_trips * self.rtt_ms() + bits * 1000.0 / self.scenario.path.rate.bits_per_s() as f64
+    }
+}
+
+enum Found {
+    Runner(Runner),
+    NotHere,
+    Unknown,
+}
+
+fn find(name: &str, available: &[String]) -> Found {
+    if let Ok(startup) = Startup::named(name) {
+        return Found::Runner(Runner::Ours(Params::new(startup)));
+    }
+    match LINUX_CONTROLS.into_iter().find(|control| *control == name) {
+        Some(control) if available.iter().any(|other| other == name) => {
+            Found::Runner(Runner::Native(control))
+        }
+        Some(_) => Found::NotHere,
+        None => Found::Unknown,
+    }
+}
+
+fn available_controls() -> Vec<String> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    text.unwrap_or_default()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+fn known_names(available: &[String]) -> Vec<&str> {
+    let mut names: Vec<&str> = Startup::all().map(Startup::name).collect();
+    names.extend(
+        available
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !name.starts_with("su_")),
+    );
+    names
+}
+
+fn unknown_option(name: &str, known: &[&str]) -> String {
+    match Startup::named(name) {
+        Err(error) => format!("--startups: {error}; native: {}", known.join(", ")),
+        Ok(_) => format!("--startups: {name}"),
+    }
+}
+
+/// Parameters of start-ups that do not take part are checked all the same: a scenario is right or wrong whoever
+/// runs it.
+fn set_from_scenario(scenario: &Scenario, runners: &mut [Runner]) -> Result<(), CompareError> {
+    for parameter in &scenario.parameters {
+        let startup = Startup::named(&parameter.startup)
+            .map_err(|error| scenario.bad_parameter(parameter, &error.to_string()))?;
+        if !startup.params().any(|known| known.name == parameter.name) {
+            let known: Vec<&str> = startup.params().map(|known| known.name).collect();
+            return Err(scenario.unknown_parameter(parameter, &known).into());
+        }
+        let mut checked = Params::new(startup);
+        checked
+            .set(&parameter.name, parameter.value.into())
+            .map_err(|error| scenario.bad_parameter(parameter, &error.to_string()))?;
+        for runner in runners.iter_mut() {
+            if let Runner::Ours(params) = runner
+                && params.startup() == startup
+            {
+                params
+                    .set(&parameter.name, parameter.value.into())
+                    .map_err(|error| scenario.bad_parameter(parameter, &error.to_string()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn set_from_option(setting: &str, runners: &mut [Runner]) -> Result<(), CompareError> {
+    let bad = |why: String| CompareError::Option(format!("--param {setting}: {why}"));
+    let form =
+        || bad("write STARTUP.PARAMETER=VALUE, e.g. su_fast_start.maxburst_pkts=2".to_owned());
+    let (name, value) = setting.split_once('=').ok_or_else(form)?;
+    let (startup, name) = name.split_once('.').ok_or_else(form)?;
+    let startup = Startup::named(startup).map_err(|error| bad(error.to_string()))?;
+    let value: u64 = value
+        .parse()
+        .map_err(|_| bad(format!("\"{value}\" is no whole number")))?;
+    let mut taken = false;
+    for runner in runners.iter_mut() {
+        if let Runner::Ours(params) = runner
+            && params.startup() == startup
+        {
+            params
+                .set(name, value)
+                .map_err(|error| bad(error.to_string()))?;
+            taken = true;
+        }
+    }
+    if taken {
+        Ok(())
+    } else {
+        Err(bad(format!("{} does not take part", startup.name())))
+    }
+}
+
+fn side_by_side(scenario: &Scenario, runners: usize) -> usize {
+    let path = &scenario.path;
+    let each = path
+        .rate
+        .bits_per_s()
+        .max(path.reverse_rate.bits_per_s())
+        .max(1);
+    let room = (SIDE_BY_SIDE_BITS_PER_S / each).clamp(1, SIDE_BY_SIDE_MOST);
+    runners.min(room as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCENARIO: &str = r#"
+name = "t"
+description = "for tests"
+seed = 1
+[path]
+rate = "12mbit"
+rtt = "400ms"
+queue = "drop-tail:400"
+[transfer]
+server = "nginx"
+client = "curl"
+[compare]
+startups = ["su_standard", "su_fast_start"]
+repeat = 3
+[[case]]
+kind = "new-cold"
+bytes = "50KiB"
+[[case]]
+kind = "resume-warm"
+bytes = "50KiB"
+warm_bytes = "2MB"
+idle = "10s"
+"#;
+
+    fn plan(text: &str, settings: &[String]) -> Result<Plan, CompareError> {
+        Plan::new(Scenario::parse("t.toml", text)?, None, None, None, settings)
+    }
+
+    #[test]
+    fn every_repeat_begins_with_another_runner() {
+        let plan = plan(SCENARIO, &[]).unwrap();
+        let first: Vec<_> = (0..3).map(|repeat| plan.order(repeat)[0].name()).collect();
+        assert_eq!(first, ["su_fast_start", "su_standard", "su_fast_start"]);
+        assert_eq!(plan.transfers(), 12);
+    }
+
+    #[test]
+    fn the_limit_is_the_round_trips_and_the_size_over_the_rate() {
+        let plan = plan(SCENARIO, &[]).unwrap();
+        let serialisation_ms = 51_200.0 * 8.0 / 12_000.0;
+        let limits: Vec<f64> = plan
+            .scenario
+            .cases
+            .iter()
+            .map(|case| plan.limit_ms(case))
+            .collect();
+        assert!((limits[0] - (800.0 + serialisation_ms)).abs() < 1e-9);
+        assert!((limits[1] - (400.0 + serialisation_ms)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_unknown_start_up_is_an_error_that_names_the_place_and_the_nearest_name() {
+        let text = SCENARIO.replace("\"su_fast_start\"", "\"su_fast_strat\"");
+        let error = plan(&text, &[]).unwrap_err().to_string();
+        assert!(error.starts_with("t.toml:13:"), "{error}");
+        assert!(error.contains("su_fast_start"), "{error}");
+    }
+
+    #[test]
+    fn a_parameter_of_the_scenario_is_taken_and_a_wrong_one_is_named_with_its_line() {
+        let text = format!("{SCENARIO}[startup.su_fast_start]\nmaxburst_pkts = 2\n");
+        let plan_ok = plan(&text, &[]).unwrap();
+        let Runner::Ours(params) = plan_ok.runners[1] else {
+            panic!("not ours")
+        };
+        assert_eq!(params.get("maxburst_pkts"), Some(2));
+
+        let error = plan(&text.replace("= 2\n", "= 0\n"), &[])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("must be 1 to 64 pkts (got 0)"), "{error}");
+        let error = plan(&text.replace("maxburst_pkts", "maxburts"), &[])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("maxburst_pkts"), "{error}");
+    }
+
+    #[test]
+    fn a_setting_of_the_command_line_is_checked_as_a_whole() {
+        let with = |setting: &str| plan(SCENARIO, &[setting.to_owned()]);
+        let plan = with("su_standard.iw_pkts=30").unwrap();
+        let Runner::Ours(params) = plan.runners[0] else {
+            panic!("not ours")
+        };
+        assert_eq!(params.get("iw_pkts"), Some(30));
+        for (setting, expected) in [
+            ("iw_pkts=3", "write STARTUP.PARAMETER=VALUE"),
+            ("su_standard.iw_pkts", "write STARTUP.PARAMETER=VALUE"),
+            ("su_standard.iw_pkts=many", "no whole number"),
+            ("su_standard.iw_pkts=101", "must be 1 to 100 pkts (got 101)"),
+            ("su_standrad.iw_pkts=3", "did you mean \"su_standard\"?"),
+        ] {
+            let error = with(setting).unwrap_err().to_string();
+            assert!(error.contains(expected), "{setting}: {error}");
+        }
+    }
+}

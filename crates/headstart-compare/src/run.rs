@@ -1,0 +1,279 @@
+//! A whole comparison: repeats, lanes, the document.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Instant, SystemTime};
+
+use headstart_core::{Params, Phase, why_name};
+use headstart_kernel::{Kernel, Options, Record, RecordLevel};
+use headstart_scenario::{
+    Machine, PacketRow, ResultsDocument, Run, TransferRecord, WindowRow, cells_of,
+};
+
+use crate::client::find_curl;
+use crate::error::CompareError;
+use crate::plan::{Plan, Runner};
+use crate::server::find_nginx;
+use crate::visit::{Measured, Visit, Visited};
+
+/// How often a visit is made again when the path was not the one asked for.
+const RETRIES: u32 = 2;
+
+/// The two-way line to whoever started the run: progress out, "stop" in.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    transfers: AtomicU64,
+}
+
+impl Control {
+    /// Asks the run to end as soon as it can.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked to.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// How many transfers have been measured.
+    pub fn transfers(&self) -> u64 {
+        self.transfers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn transfer_done(&self) {
+        self.transfers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn transfers_undone(&self, number: usize) {
+        self.transfers.fetch_sub(number as u64, Ordering::Relaxed);
+    }
+}
+
+/// What came of a comparison.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The results document.
+    pub document: ResultsDocument,
+    /// Every measured transfer.
+    pub transfers: Vec<TransferRecord>,
+    /// Every packet of them.
+    pub packets: Vec<PacketRow>,
+    /// Every look at the sender's window.
+    pub windows: Vec<WindowRow>,
+}
+
+/// Carries out `plan`.
+///
+/// # Errors
+/// [`CompareError`]; what had been set up is taken down before it is returned.
+pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, CompareError> {
+    let started = SystemTime::now();
+    let clock = Instant::now();
+    let (nginx, curl) = (find_nginx()?, find_curl()?);
+    let ours: Vec<Params> = plan
+        .runners
+        .iter()
+        .filter_map(|runner| match runner {
+            Runner::Ours(params) => Some(*params),
+            Runner::Native(_) => None,
+        })
+        .collect();
+    let options = Options {
+        startups: ours,
+        record_level: RecordLevel::Decisions,
+        ..Options::default()
+    };
+    let run = WholeRun {
+        plan,
+        control,
+        dscp: options.dscp,
+        kernel: Mutex::new(Kernel::load(&options)?),
+        nginx,
+        curl,
+    };
+    let mut measured: Vec<Measured> = Vec::new();
+    let mut packets = 0;
+    for repeat in 0..plan.repeat {
+        for (first, runners) in batches(&plan.order(repeat), plan.side_by_side) {
+            for visited in run.side_by_side(repeat, first, &runners)? {
+                packets += visited.packets;
+                measured.extend(visited.transfers);
+            }
+        }
+    }
+    let mut outcome = gather(plan, measured, packets);
+    outcome.document.started = Some(humantime::format_rfc3339_seconds(started).to_string());
+    outcome.document.run.wall_s = clock.elapsed().as_secs_f64();
+    Ok(outcome)
+}
+
+/// The runners of one repeat in groups that run side by side, each with the position of its first.
+fn batches(order: &[Runner], side_by_side: usize) -> Vec<(usize, Vec<Runner>)> {
+    let size = side_by_side.max(1);
+    order
+        .chunks(size)
+        .enumerate()
+        .map(|(i, chunk)| (i * size, chunk.to_vec()))
+        .collect()
+}
+
+struct WholeRun<'a> {
+    plan: &'a Plan,
+    control: &'a Control,
+    dscp: u8,
+    kernel: Mutex<Kernel>,
+    nginx: PathBuf,
+    curl: PathBuf,
+}
+
+impl WholeRun<'_> {
+    /// One visit for each of `runners`, at the same time, each on a lane of its own.
+    fn side_by_side(
+        &self,
+        repeat: u32,
+        first: usize,
+        runners: &[Runner],
+    ) -> Result<Vec<Visited>, CompareError> {
+        let visits: Vec<Visit<'_>> = runners
+            .iter()
+            .enumerate()
+            .map(|(lane, &runner)| self.visit(repeat, first + lane, lane, runner))
+            .collect();
+        let outcomes: Vec<Result<Visited, CompareError>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = visits
+                .iter()
+                .map(|visit| scope.spawn(|| self.with_retries(visit)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+                .collect()
+        });
+        let mut visited = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let kernel = self
+            .kernel
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let records = kernel.take_records()?;
+        for transfer in visited
+            .iter_mut()
+            .flat_map(|visited| &mut visited.transfers)
+        {
+            name_the_exit(transfer, &records);
+        }
+        Ok(visited)
+    }
+
+    fn visit(&self, repeat: u32, position: usize, lane: usize, runner: Runner) -> Visit<'_> {
+        let cases = self.plan.scenario.cases.len();
+        let before = repeat as usize * self.plan.runners.len() + position;
+        Visit {
+            plan: self.plan,
+            kernel: &self.kernel,
+            dscp: self.dscp,
+            nginx: &self.nginx,
+            curl: &self.curl,
+            control: self.control,
+            runner,
+            repeat,
+            lane: u8::try_from(lane).unwrap_or(u8::MAX),
+            order: u32::try_from(before * cases).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Makes a visit again when the machine was too busy for the path to be what was asked for.
+    fn with_retries(&self, visit: &Visit<'_>) -> Result<Visited, CompareError> {
+        let mut visited = visit.run()?;
+        for _ in 0..RETRIES {
+            if visited.valid || self.control.stopped() {
+                break;
+            }
+            self.control.transfers_undone(visited.transfers.len());
+            visited = visit.run()?;
+        }
+        Ok(visited)
+    }
+}
+
+/// The start-up's last word on the transfer, and the window at that moment.
+fn name_the_exit(transfer: &mut Measured, records: &[Record]) {
+    let during = transfer.began_ns..=transfer.ended_ns + 1_000_000;
+    let last = records.iter().rfind(|record| {
+        record.remote_addr == transfer.client
+            && record.remote_port == transfer.port
+            && during.contains(&record.at_ns)
+            && record.verdict.why != 0
+            && !matches!(
+                record.verdict.phase(),
+                Some(Phase::OpenLoop | Phase::Clocked)
+            )
+    });
+    if let Some(record) = last {
+        let set = record.verdict.cwnd_pkts;
+        let cwnd_pkts = if set == 0 {
+            record.event.cwnd_pkts
+        } else {
+            set
+        };
+        transfer.record.exit_why = Some(why_name(record.verdict.why).to_owned());
+        transfer.record.exit_cwnd_pkts = Some(cwnd_pkts);
+    }
+}
+
+fn gather(plan: &Plan, measured: Vec<Measured>, packets: u64) -> Outcome {
+    let mut transfers = Vec::new();
+    let mut packet_rows = Vec::new();
+    let mut windows = Vec::new();
+    for transfer in measured {
+        transfers.push(transfer.record);
+        packet_rows.extend(transfer.packets);
+        windows.extend(transfer.windows);
+    }
+    // Results are shown in the order of the scenario, whatever the order of the run.
+    let position = |name: &str| plan.runners.iter().position(|runner| runner.name() == name);
+    let case = |record: &TransferRecord| {
+        plan.scenario
+            .cases
+            .iter()
+            .position(|case| case.kind() == record.case && case.bytes().bytes() == record.bytes)
+    };
+    transfers.sort_by_key(|record| (case(record), position(&record.startup), record.repeat));
+    let events = packet_rows.len() as u64 + windows.len() as u64;
+    let mut warnings = plan.warnings.clone();
+    let invalid = transfers.iter().filter(|record| !record.valid).count();
+    if invalid > 0 {
+        warnings.push(format!(
+            "{invalid} of {} transfers are left out: the emulated path was not the one asked for, \
+             the machine was too busy",
+            transfers.len()
+        ));
+    }
+    let document = ResultsDocument {
+        schema: 1,
+        verb: "compare".to_owned(),
+        scenario: plan.scenario.name.clone(),
+        seed: plan.seed,
+        started: None,
+        machine: Machine::here(),
+        cells: cells_of(&transfers),
+        run: Run {
+            wall_s: 0.0,
+            packets,
+            events,
+        },
+        warnings,
+    };
+    Outcome {
+        document,
+        transfers,
+        packets: packet_rows,
+        windows,
+    }
+}

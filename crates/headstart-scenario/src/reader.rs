@@ -1,0 +1,316 @@
+//! Walks a TOML document by hand, because every complaint has to name its line.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::{ByteSize, Fault, ScenarioError};
+
+/// A key that a table may have, with a value as it could be (as TOML).
+#[derive(Clone, Copy)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) example: &'static str,
+}
+
+impl Key {
+    fn line_as_it_could_be(self) -> String {
+        match self.example {
+            table if table.starts_with('[') && self.name != "startups" => table.to_owned(),
+            value => format!("{} = {value}", self.name),
+        }
+    }
+}
+
+/// The file that is read: it turns positions into lines, and faults into errors.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl<'a> Source<'a> {
+    /// The document as a table of tables.
+    pub(crate) fn document(&self) -> Result<Spanned<DeTable<'a>>, ScenarioError> {
+        DeTable::parse(self.text).map_err(|error| {
+            let position = error.span().map_or(0, |span| span.start);
+            let message = error.message().trim_end().replace('\n', ", ");
+            self.error(self.line_at(position), Fault::Syntax(message))
+        })
+    }
+
+    pub(crate) fn error(&self, line: usize, fault: Fault) -> ScenarioError {
+        ScenarioError {
+            file: self.file.to_owned(),
+            line: Some(line),
+            fault: Box::new(fault),
+        }
+    }
+
+    fn line_at(&self, position: usize) -> usize {
+        let before = &self.text.as_bytes()[..position.min(self.text.len())];
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+}
+
+/// A table of the document and what is needed to complain about it.
+#[derive(Clone)]
+pub(crate) struct Table<'a> {
+    pub(crate) source: Source<'a>,
+    /// `in [path]`, `at the top level`.
+    pub(crate) place: String,
+    pub(crate) line: usize,
+    entries: &'a DeTable<'a>,
+}
+
+impl<'a> Table<'a> {
+    pub(crate) fn top(source: Source<'a>, document: &'a Spanned<DeTable<'a>>) -> Self {
+        let place = "at the top level".to_owned();
+        let entries = document.get_ref();
+        Self {
+            source,
+            place,
+            line: 1,
+            entries,
+        }
+    }
+
+    /// Refuses the first key, in the order of the file, that is none of `known`.
+    pub(crate) fn only(&self, known: &[Key]) -> Result<(), ScenarioError> {
+        let stranger = self
+            .entries
+            .keys()
+            .filter(|key| {
+                !known
+                    .iter()
+                    .any(|known| known.name == key.get_ref().as_ref())
+            })
+            .min_by_key(|key| key.span().start);
+        let Some(key) = stranger else { return Ok(()) };
+        let fault = Fault::UnknownKey {
+            key: key.get_ref().to_string(),
+            place: self.place.clone(),
+            known: known.iter().map(|known| known.name.to_owned()).collect(),
+        };
+        Err(self
+            .source
+            .error(self.source.line_at(key.span().start), fault))
+    }
+
+    /// The value of `key`, if it is there.
+    pub(crate) fn get(&self, key: Key) -> Option<Value<'a>> {
+        let value = self.entries.get(key.name)?;
+        Some(self.value(key.name.to_owned(), key.example, value))
+    }
+
+    /// The value of `key`, which has to be there.
+    pub(crate) fn need(&self, key: Key) -> Result<Value<'a>, ScenarioError> {
+        self.get(key).ok_or_else(|| {
+            let fault = Fault::MissingKey {
+                key: key.name,
+                place: self.place.clone(),
+                example: key.line_as_it_could_be(),
+            };
+            self.source.error(self.line, fault)
+        })
+    }
+
+    /// All keys with their values, by the order of the file.
+    pub(crate) fn entries(&self, example: &'static str) -> Vec<(String, Value<'a>)> {
+        let in_order: BTreeMap<usize, _> = self
+            .entries
+            .iter()
+            .map(|entry| (entry.0.span().start, entry))
+            .collect();
+        let named = in_order.into_values().map(|(key, value)| {
+            let name = key.get_ref().to_string();
+            (name.clone(), self.value(name, example, value))
+        });
+        named.collect()
+    }
+
+    fn value(
+        &self,
+        key: String,
+        example: &'static str,
+        value: &'a Spanned<DeValue<'a>>,
+    ) -> Value<'a> {
+        Value {
+            source: self.source,
+            line: self.source.line_at(value.span().start),
+            place: self.place.clone(),
+            value: value.get_ref(),
+            key,
+            example,
+        }
+    }
+}
+
+/// A value of the document and what is needed to complain about it.
+pub(crate) struct Value<'a> {
+    source: Source<'a>,
+    pub(crate) line: usize,
+    place: String,
+    key: String,
+    example: &'static str,
+    value: &'a DeValue<'a>,
+}
+
+impl<'a> Value<'a> {
+    pub(crate) fn error(&self, fault: Fault) -> ScenarioError {
+        self.source.error(self.line, fault)
+    }
+
+    fn wrong_type(&self, wanted: &'static str) -> ScenarioError {
+        let found = match self.value {
+            DeValue::String(_) => "a string",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a fraction",
+            DeValue::Boolean(_) => "a truth value",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        let example = match self.example {
+            table if wanted.contains("table") => table.to_owned(),
+            value => format!("{} = {value}", self.key),
+        };
+        self.error(Fault::WrongType {
+            key: self.key.clone(),
+            place: self.place.clone(),
+            found: found.to_owned(),
+            wanted,
+            example,
+        })
+    }
+
+    /// The value as text.
+    pub(crate) fn text(&self) -> Result<&'a str, ScenarioError> {
+        self.value
+            .as_str()
+            .ok_or_else(|| self.wrong_type("a string"))
+    }
+
+    /// The value as text that says something.
+    pub(crate) fn words(&self, key: Key) -> Result<&'a str, ScenarioError> {
+        let text = self.text()?;
+        if text.trim().is_empty() {
+            let example = key.line_as_it_could_be();
+            let place = self.place.clone();
+            return Err(self.error(Fault::Empty {
+                key: key.name,
+                place,
+                example,
+            }));
+        }
+        Ok(text)
+    }
+
+    /// The value as a rate, duration or queue written as text.
+    pub(crate) fn parsed<T>(&self, key: Key) -> Result<T, ScenarioError>
+    where
+        T: FromStr<Err: Display>,
+    {
+        self.text()?
+            .parse()
+            .map_err(|cause: T::Err| self.bad(key, &cause))
+    }
+
+    fn bad(&self, key: Key, cause: &dyn Display) -> ScenarioError {
+        let cause = cause.to_string();
+        self.error(Fault::BadValue {
+            key: key.name,
+            place: self.place.clone(),
+            cause,
+        })
+    }
+
+    /// The value as one of a few names.
+    pub(crate) fn one_of<T: Copy>(
+        &self,
+        object: &'static str,
+        names: &[(&str, T)],
+    ) -> Result<T, ScenarioError> {
+        let name = self.text()?;
+        let found = names.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            self.error(Fault::UnknownName {
+                object,
+                name: name.to_owned(),
+                place: self.place.clone(),
+                known: names.iter().map(|(known, _)| (*known).to_owned()).collect(),
+            })
+        })
+    }
+
+    /// The value as a whole number of `min` to `max`.
+    pub(crate) fn whole(&self, min: u64, max: u64) -> Result<u64, ScenarioError> {
+        let DeValue::Integer(integer) = self.value else {
+            return Err(self.wrong_type("a whole number"));
+        };
+        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        number
+            .filter(|number| (min..=max).contains(number))
+            .ok_or_else(|| {
+                self.error(Fault::OutOfRange {
+                    key: self.key.clone(),
+                    place: self.place.clone(),
+                    value: integer.to_string(),
+                    min,
+                    max,
+                })
+            })
+    }
+
+    /// The value as an amount of data that is not 0: a text with a unit, or a number of bytes.
+    pub(crate) fn size(&self, key: Key) -> Result<ByteSize, ScenarioError> {
+        let size = match self.value {
+            DeValue::Integer(_) => ByteSize::from_bytes(self.whole(0, i64::MAX.cast_unsigned())?),
+            DeValue::String(_) => self.parsed(key)?,
+            _ => return Err(self.wrong_type("a size")),
+        };
+        if size.bytes() == 0 {
+            let place = self.place.clone();
+            return Err(self.error(Fault::Zero {
+                key: key.name,
+                place,
+                least: "\"1B\"",
+            }));
+        }
+        Ok(size)
+    }
+
+    /// The value as a table that stands `place`.
+    pub(crate) fn table(&self, place: String) -> Result<Table<'a>, ScenarioError> {
+        let entries = self
+            .value
+            .as_table()
+            .ok_or_else(|| self.wrong_type("a table"))?;
+        Ok(Table {
+            source: self.source,
+            place,
+            line: self.line,
+            entries,
+        })
+    }
+
+    /// The value as a list, its items with the key and place of the list itself.
+    pub(crate) fn list(&self, wanted: &'static str) -> Result<Vec<Value<'a>>, ScenarioError> {
+        let array = self
+            .value
+            .as_array()
+            .ok_or_else(|| self.wrong_type(wanted))?;
+        let item = |value: &'a Spanned<DeValue<'a>>| Value {
+            source: self.source,
+            line: self.source.line_at(value.span().start),
+            place: self.place.clone(),
+            key: self.key.clone(),
+            example: self.example,
+            value: value.get_ref(),
+        };
+        Ok(array.iter().map(item).collect())
+    }
+}

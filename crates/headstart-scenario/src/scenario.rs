@@ -1,0 +1,266 @@
+//! The scenario file: what is measured, over which path.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use headstart_link::{LinkConfig, QueueSpec, Rate, Span};
+
+use crate::{ByteSize, Case, CaseKind, Fault, ScenarioError, parse};
+
+/// A scenario that has been read and found in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// The scenario's name.
+    pub name: String,
+    /// A line for people; may be empty.
+    pub description: String,
+    /// The seed of everything that is drawn by lot.
+    pub seed: u64,
+    /// The path between server and client.
+    pub path: PathSpec,
+    /// Who talks to whom.
+    pub transfer: Transfer,
+    /// What is compared.
+    pub compare: Compare,
+    /// What is asked of the connections, in the order of the file; at least one.
+    pub cases: Vec<Case>,
+    /// Parameters of start-ups, in the order of the file. The names and values are not checked yet:
+    /// the registry of start-ups knows them, see [`Scenario::bad_parameter`].
+    pub parameters: Vec<Parameter>,
+    pub(crate) file: String,
+    pub(crate) source: String,
+}
+
+/// The path between server and client: one bottleneck link each way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathSpec {
+    /// From server to client.
+    pub rate: Rate,
+    /// From client to server.
+    pub reverse_rate: Rate,
+    /// One-way delay from server to client.
+    pub delay: Span,
+    /// One-way delay from client to server.
+    pub reverse_delay: Span,
+    /// The queue before the link from server to client.
+    pub queue: QueueSpec,
+    /// The queue before the link from client to server.
+    pub reverse_queue: QueueSpec,
+}
+
+impl PathSpec {
+    /// The link from server to client.
+    pub const fn forward(&self) -> LinkConfig {
+        LinkConfig {
+            rate: self.rate,
+            delay: self.delay,
+            queue: self.queue,
+        }
+    }
+
+    /// The link from client to server.
+    pub const fn reverse(&self) -> LinkConfig {
+        LinkConfig {
+            rate: self.reverse_rate,
+            delay: self.reverse_delay,
+            queue: self.reverse_queue,
+        }
+    }
+
+    /// The round trip time of an empty path, without the time to put a packet on the wire.
+    pub const fn rtt(&self) -> Span {
+        Span::from_ns(
+            self.delay
+                .as_ns()
+                .saturating_add(self.reverse_delay.as_ns()),
+        )
+    }
+}
+
+/// Who talks to whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transfer {
+    /// Sends the data.
+    pub server: Server,
+    /// Asks for it.
+    pub client: Client,
+}
+
+/// A program that serves transfers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Server {
+    /// nginx, over HTTP.
+    #[default]
+    Nginx,
+}
+
+impl Server {
+    pub(crate) const NAMES: [(&'static str, Self); 1] = [("nginx", Self::Nginx)];
+
+    /// The name as it stands in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+        }
+    }
+}
+
+/// A program that asks for transfers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Client {
+    /// curl, over HTTP.
+    #[default]
+    Curl,
+}
+
+impl Client {
+    pub(crate) const NAMES: [(&'static str, Self); 1] = [("curl", Self::Curl)];
+
+    /// The name as it stands in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Curl => "curl",
+        }
+    }
+}
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compare {
+    /// The start-ups, in the order of the file; at least one, none twice. The names are not checked
+    /// yet: the registry of start-ups and the kernel know them, see [`Scenario::unknown_startup`].
+    pub startups: Vec<Listed>,
+    /// How often each case is measured with each start-up; at least 1.
+    pub repeat: u32,
+}
+
+/// A name of the file and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name as it was given.
+    pub name: String,
+    /// Its line, from 1.
+    pub line: usize,
+}
+
+/// One line of a `[startup.NAME]` table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// The start-up's name.
+    pub startup: String,
+    /// The parameter's name, as it was given.
+    pub name: String,
+    /// The value, in the unit that the start-up declares.
+    pub value: u32,
+    /// Its line, from 1.
+    pub line: usize,
+}
+
+impl Scenario {
+    /// Reads the scenario file at `path`.
+    ///
+    /// # Errors
+    /// A [`ScenarioError`] with file and line: there is no such file, it is not UTF-8 or not TOML, a
+    /// key is unknown, missing, of the wrong type, or its value makes no sense.
+    pub fn load(path: &Path) -> Result<Self, ScenarioError> {
+        let file = path.display().to_string();
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(cause) => {
+                let fault = match cause.kind() {
+                    io::ErrorKind::NotFound => Fault::NotFound,
+                    _ => Fault::Unreadable(cause),
+                };
+                return Err(ScenarioError {
+                    file,
+                    line: None,
+                    fault: Box::new(fault),
+                });
+            }
+        };
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let readable = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + readable.iter().filter(|byte| **byte == b'\n').count();
+            ScenarioError {
+                file: file.clone(),
+                line: Some(line),
+                fault: Box::new(Fault::NotUtf8),
+            }
+        })?;
+        Self::parse(&file, &text)
+    }
+
+    /// Reads a scenario from `text`; errors call it `file`.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        parse::scenario(file, text)
+    }
+
+    /// The file as the user named it.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The text of the file, byte for byte.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The parameters given for the start-up `name`.
+    pub fn parameters_of(&self, name: &str) -> impl Iterator<Item = &Parameter> {
+        self.parameters
+            .iter()
+            .filter(move |parameter| parameter.startup == name)
+    }
+
+    /// The error for a start-up of this file that is none of `known`.
+    pub fn unknown_startup(&self, startup: &Listed, known: &[&str]) -> ScenarioError {
+        let fault = Fault::UnknownName {
+            object: "start-up",
+            name: startup.name.clone(),
+            place: "in [compare]".to_owned(),
+            known: known.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        self.error(startup.line, fault)
+    }
+
+    /// The error for a parameter of this file that is none of `known`, the names of all parameters
+    /// of its start-up.
+    pub fn unknown_parameter(&self, parameter: &Parameter, known: &[&str]) -> ScenarioError {
+        let fault = Fault::UnknownKey {
+            key: parameter.name.clone(),
+            place: format!("in [startup.{}]", parameter.startup),
+            known: known.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        self.error(parameter.line, fault)
+    }
+
+    /// The error for a parameter of this file that its start-up refuses. `cause` says why, and what
+    /// to write instead.
+    pub fn bad_parameter(&self, parameter: &Parameter, cause: &str) -> ScenarioError {
+        let fault = Fault::BadParameter {
+            startup: parameter.startup.clone(),
+            parameter: parameter.name.clone(),
+            cause: cause.to_owned(),
+        };
+        self.error(parameter.line, fault)
+    }
+
+    /// The case of this kind and size, if the scenario has it.
+    pub fn case(&self, kind: CaseKind, bytes: ByteSize) -> Option<&Case> {
+        self.cases
+            .iter()
+            .find(|case| case.kind() == kind && case.bytes() == bytes)
+    }
+
+    fn error(&self, line: usize, fault: Fault) -> ScenarioError {
+        ScenarioError {
+            file: self.file.clone(),
+            line: Some(line),
+            fault: Box::new(fault),
+        }
+    }
+}

@@ -170,18 +170,18 @@ static __always_inline int recall(struct sock *sk, struct su_path *path)
 static __always_inline void learn(struct sock *sk, enum su_alg alg, const struct hs_conn *conn,
 				  const struct su_event *ev)
 {
-	enum su_evidence evidence = su_evidence(alg, &conn->state, ev);
+	struct su_proof proof = su_proof(alg, &conn->state, ev);
 	struct hs_path_entry entry = {};
 	struct hs_path_entry *known;
 	struct hs_prefix prefix;
 
-	if (evidence == SU_EVIDENCE_NONE)
+	if (proof.evidence == SU_EVIDENCE_NONE)
 		return;
 	prefix_of(sk, &prefix);
 	known = bpf_map_lookup_elem(&hs_paths, &prefix);
 	if (known)
 		entry = *known;
-	if (!su_path_learn(&entry.path, ev, evidence))
+	if (!su_path_learn(&entry.path, ev, proof))
 		return;
 	entry.learnt_ns = bpf_ktime_get_ns();
 	bpf_map_update_elem(&hs_paths, &prefix, &entry, BPF_ANY);

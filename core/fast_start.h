@@ -29,6 +29,7 @@ struct su_fast_start_params {
 };
 
 struct su_fast_start_state {
+	struct su_rounds rounds;
 	uint64_t begin_bytes; /* where the window began */
 	uint64_t end_bytes;   /* where ACK clocking set in; SU_OPEN_END until then */
 	uint64_t rate_bytes_per_s;
@@ -45,7 +46,7 @@ struct su_fast_start_state {
 	uint8_t unused[4];
 };
 
-_Static_assert(sizeof(struct su_fast_start_state) == 56, "kept for each socket");
+_Static_assert(sizeof(struct su_fast_start_state) == 72, "kept for each socket");
 
 /* What holds in the present phase, whatever the event was. */
 static inline void su_fast_start_hold(const struct su_fast_start_state *st,
@@ -150,7 +151,7 @@ static inline void su_fast_start_on_idle(struct su_fast_start_state *st,
 	 * nothing has been learnt about it since. */
 	(void)path;
 	if (!window_pkts || st->phase == SU_PHASE_NATIVE || st->phase == SU_PHASE_RECOVERING) {
-		window_pkts = su_loss_free_window(ev);
+		window_pkts = su_loss_free_window(ev, &st->rounds);
 		st->ssthresh_pkts = ev->ssthresh_pkts;
 	}
 	st->srtt_us = ev->srtt_us;
@@ -220,6 +221,7 @@ static inline void su_fast_start_on_ack(struct su_fast_start_state *st,
 {
 	uint8_t why = SU_WHY_NONE;
 
+	su_rounds_on_ack(&st->rounds, ev);
 	if (st->phase == SU_PHASE_RECOVERING && ev->recovery == SU_RECOVERY_OPEN) {
 		su_fast_start_recovered(st, ev, v);
 		return;
@@ -282,12 +284,16 @@ static inline void su_fast_start_on_loss(struct su_fast_start_state *st,
 }
 
 /* What the connection's window proves of its path, for the path memory. */
-static inline enum su_evidence su_fast_start_evidence(const struct su_fast_start_state *st,
-						      const struct su_event *ev)
+static inline struct su_proof su_fast_start_proof(const struct su_fast_start_state *st,
+						  const struct su_event *ev)
 {
+	struct su_proof proof = su_proof_of(ev, &st->rounds);
+
 	if (st->failed)
-		return SU_EVIDENCE_EXACT;
-	return st->phase == SU_PHASE_NATIVE ? su_evidence_of(ev) : SU_EVIDENCE_NONE;
+		proof.evidence = SU_EVIDENCE_EXACT;
+	else if (st->phase != SU_PHASE_NATIVE)
+		proof.evidence = SU_EVIDENCE_NONE;
+	return proof;
 }
 
 #endif

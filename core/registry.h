@@ -68,17 +68,17 @@ su_step(enum su_alg alg, union su_state *st, const union su_params *prm, const s
 }
 
 /* What the connection proves of its path. */
-static inline __attribute__((always_inline)) enum su_evidence
-su_evidence(enum su_alg alg, const union su_state *st, const struct su_event *ev)
+static inline __attribute__((always_inline)) struct su_proof
+su_proof(enum su_alg alg, const union su_state *st, const struct su_event *ev)
 {
 	switch (alg) {
-#define SU_EVIDENCE_CASE(name, NAME, number, source)                                               \
+#define SU_PROOF_CASE(name, NAME, number, source)                                                  \
 	case SU_ALG_##NAME:                                                                        \
-		return su_##name##_evidence(&st->name, ev);
-		SU_STARTUPS(SU_EVIDENCE_CASE)
-#undef SU_EVIDENCE_CASE
+		return su_##name##_proof(&st->name, ev);
+		SU_STARTUPS(SU_PROOF_CASE)
+#undef SU_PROOF_CASE
 	}
-	return SU_EVIDENCE_NONE;
+	return (struct su_proof){.evidence = SU_EVIDENCE_NONE};
 }
 
 #endif

@@ -19,6 +19,7 @@ struct su_standard_params {
 };
 
 struct su_standard_state {
+	struct su_rounds rounds;
 	uint32_t restart_pkts; /* the window to set when data next leaves; 0: none */
 	uint32_t reserved;
 };
@@ -29,7 +30,7 @@ static inline void su_standard_init(struct su_standard_state *st,
 				    struct su_verdict *v)
 {
 	(void)path;
-	st->restart_pkts = 0;
+	*st = (struct su_standard_state){0};
 	v->why = SU_WHY_INITIAL_WINDOW;
 	/* RFC 5681 3.1: "If the SYN or SYN/ACK is lost, the initial window used ... MUST be one
 	 * segment". */
@@ -82,10 +83,9 @@ static inline void su_standard_on_ack(struct su_standard_state *st,
 				      const struct su_standard_params *prm,
 				      const struct su_event *ev, struct su_verdict *v)
 {
-	(void)st;
 	(void)prm;
-	(void)ev;
 	(void)v;
+	su_rounds_on_ack(&st->rounds, ev);
 }
 
 static inline void su_standard_on_loss(struct su_standard_state *st,
@@ -98,11 +98,10 @@ static inline void su_standard_on_loss(struct su_standard_state *st,
 	v->why = SU_WHY_ORDINARY_LOSS;
 }
 
-static inline enum su_evidence su_standard_evidence(const struct su_standard_state *st,
-						    const struct su_event *ev)
+static inline struct su_proof su_standard_proof(const struct su_standard_state *st,
+						const struct su_event *ev)
 {
-	(void)st;
-	return su_evidence_of(ev);
+	return su_proof_of(ev, &st->rounds);
 }
 
 #endif

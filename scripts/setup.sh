@@ -211,7 +211,7 @@ ensure_rustup_toolchain() {
 		return
 	done
 	heading "Rust $pinned"
-	say "  rustup toolchain install $pinned: the release that rust-toolchain.toml names"
+	say "  rustup toolchain install $pinned, with clippy and rustfmt: what rust-toolchain.toml (or RUSTUP_TOOLCHAIN) names"
 	rustup toolchain install "$pinned" --profile minimal -c clippy -c rustfmt --no-self-update </dev/null ||
 		die "rustup could not install Rust $pinned" \
 			"is the network reachable? To build with a toolchain that is here: RUSTUP_TOOLCHAIN=stable make build"

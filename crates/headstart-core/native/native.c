@@ -53,12 +53,12 @@ void su_native_step(uint32_t alg, union su_state *st, const union su_params *prm
 	su_step((enum su_alg)alg, st, prm, path, ev, v);
 }
 
-uint32_t su_native_evidence(uint32_t alg, const union su_state *st, const struct su_event *ev)
+struct su_proof su_native_proof(uint32_t alg, const union su_state *st, const struct su_event *ev)
 {
-	return (uint32_t)su_evidence((enum su_alg)alg, st, ev);
+	return su_proof((enum su_alg)alg, st, ev);
 }
 
-int su_native_path_learn(struct su_path *path, const struct su_event *ev, uint32_t evidence)
+int su_native_path_learn(struct su_path *path, const struct su_event *ev, struct su_proof proof)
 {
-	return su_path_learn(path, ev, (enum su_evidence)evidence);
+	return su_path_learn(path, ev, proof);
 }

@@ -164,6 +164,45 @@ pub struct Verdict {
     pub reserved: [u8; 2],
 }
 
+/// What a connection proves of its path (`struct su_proof`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Proof {
+    /// The last window that got through without loss, in packets.
+    pub window_pkts: u32,
+    evidence: u32,
+}
+
+/// How much a [`Proof`] is worth (`enum su_evidence`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Nothing: the window came from memory and was not used whole.
+    None,
+    /// The path carries at least this much.
+    AtLeast,
+    /// The window was found by congestion avoidance or after a loss.
+    Exact,
+}
+
+impl Proof {
+    /// A proof of `window_pkts`.
+    pub fn new(window_pkts: u32, evidence: Evidence) -> Proof {
+        Proof {
+            window_pkts,
+            evidence: evidence as u32,
+        }
+    }
+
+    /// What it is worth.
+    pub fn evidence(&self) -> Evidence {
+        match self.evidence {
+            1 => Evidence::AtLeast,
+            2 => Evidence::Exact,
+            _ => Evidence::None,
+        }
+    }
+}
+
 /// A start-up's state, opaque (`union su_state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -239,12 +278,9 @@ unsafe extern "C" {
         event: *const Event,
         verdict: *mut Verdict,
     );
-    pub(crate) fn su_native_evidence(
-        alg: u32,
-        state: *const StateWords,
-        event: *const Event,
-    ) -> u32;
-    pub(crate) fn su_native_path_learn(path: *mut Path, event: *const Event, evidence: u32) -> i32;
+    pub(crate) fn su_native_proof(alg: u32, state: *const StateWords, event: *const Event)
+    -> Proof;
+    pub(crate) fn su_native_path_learn(path: *mut Path, event: *const Event, proof: Proof) -> i32;
 }
 
 /// A string of the C tables.

@@ -9,8 +9,8 @@ mod registry;
 mod startup;
 
 pub use abi::{
-    Ended, Event, EventKind, INFINITE_SSTHRESH, LossKind, OPEN_END, ParamWords, Path, Phase,
-    Recovery, StateWords, Verdict, why_help, why_name,
+    Ended, Event, EventKind, Evidence, INFINITE_SSTHRESH, LossKind, OPEN_END, ParamWords, Path,
+    Phase, Proof, Recovery, StateWords, Verdict, why_help, why_name,
 };
 pub use registry::{Param, ParamError, Params, Startup, UnknownStartup};
-pub use startup::{Connection, Evidence, learn};
+pub use startup::{Connection, learn};

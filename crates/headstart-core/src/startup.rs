@@ -1,21 +1,9 @@
 //! One connection under a start-up: events in, verdicts out.
 
 use crate::abi::{
-    Event, Path, StateWords, Verdict, su_native_evidence, su_native_path_learn, su_native_step,
+    Event, Path, Proof, StateWords, Verdict, su_native_path_learn, su_native_proof, su_native_step,
 };
 use crate::registry::Params;
-
-/// What a connection's window proves of its path (`enum su_evidence`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Evidence {
-    /// Nothing: the window came from memory and was not used whole.
-    None = 0,
-    /// The path carries at least this much.
-    AtLeast = 1,
-    /// The window was found by congestion avoidance or after a loss.
-    Exact = 2,
-}
 
 /// A connection under a start-up. Holds the start-up's state and nothing else.
 #[derive(Clone, Debug)]
@@ -52,16 +40,9 @@ impl Connection {
     }
 
     /// What the connection, as `event` shows it, proves of its path.
-    pub fn evidence(&self, event: &Event) -> Evidence {
+    pub fn proof(&self, event: &Event) -> Proof {
         // SAFETY: as in `step`.
-        let evidence = unsafe {
-            su_native_evidence(self.params.startup().number(), &raw const self.state, event)
-        };
-        match evidence {
-            1 => Evidence::AtLeast,
-            2 => Evidence::Exact,
-            _ => Evidence::None,
-        }
+        unsafe { su_native_proof(self.params.startup().number(), &raw const self.state, event) }
     }
 
     /// The state as the C side holds it, for comparison with another build.
@@ -71,7 +52,7 @@ impl Connection {
 }
 
 /// Folds a connection into what is remembered of its path. True when `path` changed.
-pub fn learn(path: &mut Path, event: &Event, evidence: Evidence) -> bool {
+pub fn learn(path: &mut Path, event: &Event, proof: Proof) -> bool {
     // SAFETY: as in `Connection::step`.
-    unsafe { su_native_path_learn(path, event, evidence as u32) != 0 }
+    unsafe { su_native_path_learn(path, event, proof) != 0 }
 }

@@ -1,5 +1,7 @@
 //! The programs load; the names come and go; connections live on.
 
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
 mod support;
 
 use std::time::Duration;

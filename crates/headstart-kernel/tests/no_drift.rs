@@ -1,5 +1,7 @@
 //! One algorithm, two builds: what the kernel said is what the native build says, byte for byte.
 
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
 mod support;
 
 use std::collections::HashMap;

@@ -1,5 +1,7 @@
 //! `su_standard` on the live kernel: plain slow start, as native, with the initial window a parameter.
 
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
 mod support;
 
 use std::thread::sleep;

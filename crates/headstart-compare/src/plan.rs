@@ -5,7 +5,7 @@ use std::fs;
 use headstart_core::{Params, Startup};
 use headstart_link::{LinkConfig, QueueSpec};
 use headstart_path::PathConfig;
-use headstart_scenario::{Case, Scenario};
+use headstart_scenario::{Case, Scenario, nearest};
 
 use crate::error::CompareError;
 
@@ -234,10 +234,11 @@ fn known_names(available: &[String]) -> Vec<&str> {
 }
 
 fn unknown_option(name: &str, known: &[&str]) -> String {
-    match Startup::named(name) {
-        Err(error) => format!("--startups: {error}; native: {}", known.join(", ")),
-        Ok(_) => format!("--startups: {name}"),
-    }
+    let hint = match nearest(name, known) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    format!("--startups: no start-up is called \"{name}\"; {hint}")
 }
 
 /// Parameters of start-ups that do not take part are checked all the same: a scenario is right or wrong whoever

@@ -1,0 +1,79 @@
+//! What the tests of the kernel verbs share.
+
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file uses its part of a private module"
+)]
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The program under test.
+pub fn headstart(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headstart"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// What it said on standard error.
+pub fn words(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Names of congestion controls are the machine's: one test at a time may register them.
+pub fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this machine cannot run start-ups; then the test that asks is skipped and says so.
+pub fn skipped() -> bool {
+    let output = headstart(&["doctor"]).output().unwrap();
+    if output.status.code() == Some(3) {
+        // Past the test harness, which hides what passing tests print.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {}", words(&output).trim());
+    }
+    output.status.code() == Some(3)
+}
+
+/// Waits until `condition` holds, for ten seconds at most.
+pub fn eventually(condition: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !condition() && Instant::now() < deadline {
+        sleep(Duration::from_millis(20));
+    }
+    condition()
+}
+
+/// Congestion controls of ours that the kernel offers.
+pub fn registered() -> Vec<String> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    text.split_whitespace()
+        .filter(|name| name.starts_with("su_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Cgroups that the process `pid` made.
+pub fn cgroups_of(pid: u32) -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let root = mounts.lines().find_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let path = fields.next()?;
+        (fields.next()? == "cgroup2").then_some(path)
+    });
+    let prefix = format!("headstart-{pid}-");
+    fs::read_dir(root.unwrap())
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|entry| entry.path())
+        .collect()
+}

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 mod scenario;
+mod startups;
 
 /// The native part of the package `headstart`.
 #[pymodule]
@@ -11,4 +12,6 @@ mod _native {
     use super::scenario::ScenarioError;
     #[pymodule_export]
     use super::scenario::load_scenario;
+    #[pymodule_export]
+    use super::startups::startups;
 }

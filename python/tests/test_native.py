@@ -50,3 +50,13 @@ def test_a_misspelt_key_is_an_error_with_file_line_and_nearest_key(tmp_path: Pat
 def test_a_scenario_error_is_a_value_error_with_a_public_name() -> None:
     assert issubclass(ScenarioError, ValueError)
     assert headstart.ScenarioError is ScenarioError
+
+
+def test_start_ups_are_listed_with_their_parameters_units_and_ranges() -> None:
+    by_name = {startup["name"]: startup for startup in headstart.startups()}
+    assert {"su_standard", "su_fast_start"} <= set(by_name)
+    for startup in by_name.values():
+        assert startup["source"]
+        for parameter in startup["parameters"]:
+            assert parameter["min"] <= parameter["default"] <= parameter["max"]
+            assert parameter["unit"]

@@ -152,20 +152,23 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
 }
 
 fn report(document: &ResultsDocument) -> String {
-    let mut table = Table::new(&[
-        "case",
-        "bytes",
-        "start-up",
-        "n",
-        "median ms",
-        "p10",
-        "p90",
-        "x cubic",
-        "x limit",
-        "retrans.",
-        "drops",
-        "exit",
-    ]);
+    let mut table = Table::new(
+        &[
+            "case",
+            "bytes",
+            "start-up",
+            "n",
+            "median ms",
+            "p10",
+            "p90",
+            "x cubic",
+            "x limit",
+            "retrans.",
+            "drops",
+            "exit",
+        ],
+        3..11,
+    );
     let mut last = None;
     for cell in &document.cells {
         let case = (cell.case, cell.bytes);
@@ -177,7 +180,6 @@ fn report(document: &ResultsDocument) -> String {
         last = Some(case);
         table.row(heads.into_iter().chain(row(cell)));
     }
-    table.align_right_from(3);
     let machine = &document.machine;
     format!(
         "{}: Linux {}, {} CPUs, seed {}, {:.0} s\n\n{table}\n\n\

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
 }
 
 fn findings(probe: &Probe, left: &[Leftover], cleaned: bool) -> String {
-    let mut table = Table::new(&["", "check", "found", "what to do"]);
+    let mut table = Table::new(&["", "check", "found", "what to do"], 0..0);
     for check in &probe.checks {
         let mark = match check.verdict {
             CheckVerdict::Ok => "ok",

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&rows).context("cannot write the list")?;
         return output::print(&text);
     }
-    let mut table = Table::new(&["start-up", "runs in", "source"]);
+    let mut table = Table::new(&["start-up", "runs in", "source"], 0..0);
     for row in &rows {
         let runs_in = [(row.kernel, "kernel"), (row.sim, "sim")];
         let runs_in: Vec<&str> = runs_in
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
             row.source.to_owned(),
         ]);
     }
-    let mut parameters = Table::new(&["parameter", "default", "range", "unit", "what"]);
+    let mut parameters = Table::new(&["parameter", "default", "range", "unit", "what"], 1..2);
     for row in &rows {
         for param in &row.parameters {
             parameters.row([

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::ops::Range;
 
 use anyhow::Context;
-use comfy_table::{ContentArrangement, presets};
+use comfy_table::{CellAlignment, ContentArrangement, presets};
 
 use crate::failure::Failure;
 
@@ -12,24 +13,25 @@ use crate::failure::Failure;
 pub(crate) struct Table(comfy_table::Table);
 
 impl Table {
-    pub(crate) fn new(header: &[&str]) -> Table {
+    /// The columns `numbers` stand right, the others left.
+    pub(crate) fn new(header: &[&str], numbers: Range<usize>) -> Table {
         let mut table = comfy_table::Table::new();
         table
             .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_header(header.iter().copied());
+        for column in table
+            .column_iter_mut()
+            .skip(numbers.start)
+            .take(numbers.len())
+        {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
         Table(table)
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.0.add_row(cells);
-    }
-
-    /// Numbers stand right, from column `first` on.
-    pub(crate) fn align_right_from(&mut self, first: usize) {
-        for column in self.0.column_iter_mut().skip(first) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Right);
-        }
     }
 }
 

@@ -62,7 +62,7 @@ fn path() -> Emulation {
         queue: "drop-tail:300".parse().unwrap(),
     };
     let config = PathConfig {
-        forward: link.clone(),
+        forward: link,
         reverse: link,
         lane: 9,
         log_packets: false,

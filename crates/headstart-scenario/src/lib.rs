@@ -3,7 +3,7 @@
 //! - The scenario file: [`Scenario`], read from TOML. An error names the file, the line, the object, the cause and the
 //!   next step; an unknown key is an error, so that nothing is accepted that is not carried out.
 //! - The results: [`ResultsDocument`], the one JSON document of every verb that measures, and
-//!   [`write_results`], which puts it into a folder beside the scenario and the Parquet files of single transfers.
+//!   `write_results`, which puts it into a folder beside the scenario and the Parquet files of single transfers.
 //!
 //! `docs/results-schema.md` describes the document and the columns.
 
@@ -11,6 +11,7 @@
 
 mod case;
 mod cells;
+#[cfg(feature = "results")]
 mod columns;
 mod document;
 mod error;
@@ -21,6 +22,7 @@ mod records;
 mod scenario;
 mod size;
 mod summary;
+#[cfg(feature = "results")]
 mod write;
 
 pub use case::{Case, CaseKind};
@@ -32,4 +34,5 @@ pub use records::{Direction, Ground, PacketRow, TransferRecord, WindowRow};
 pub use scenario::{Client, Compare, Listed, Parameter, PathSpec, Scenario, Server, Transfer};
 pub use size::ByteSize;
 pub use summary::{Extremes, Summary};
+#[cfg(feature = "results")]
 pub use write::write_results;

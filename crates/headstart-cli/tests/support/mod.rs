@@ -11,7 +11,6 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -27,10 +26,16 @@ pub fn words(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Names of congestion controls are the machine's: one test at a time may register them.
-pub fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static LOCK: Mutex<()> = Mutex::new(());
-    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+/// Names of congestion controls are the machine's: one test at a time may register them, whichever process it
+/// is in.
+pub fn one_at_a_time() -> nix::fcntl::Flock<std::fs::File> {
+    let file = std::env::temp_dir().join("headstart-tests.lock");
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)
+        .unwrap();
+    nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap()
 }
 
 /// Whether this machine cannot run start-ups; then the test that asks is skipped and says so.

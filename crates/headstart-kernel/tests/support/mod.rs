@@ -16,7 +16,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,11 +30,16 @@ use nix::sys::socket::{setsockopt as set_option, sockopt};
 pub const LOW_PRIORITY_DSCP: u8 = 1;
 const PORT: u16 = 8080;
 
-/// Names of congestion controls are the machine's: one test at a time may register them.
-pub fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static LOCK: Mutex<()> = Mutex::new(());
-    LOCK.lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Names of congestion controls are the machine's: one test at a time may register them, whichever process it
+/// is in.
+pub fn one_at_a_time() -> nix::fcntl::Flock<std::fs::File> {
+    let file = std::env::temp_dir().join("headstart-tests.lock");
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)
+        .unwrap();
+    nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap()
 }
 
 /// Says that a test is skipped and why, where this machine cannot run it. `None`: it was skipped.

@@ -7,9 +7,18 @@
  * Congestion avoidance and loss recovery are the kernel's own, by the kfuncs of CUBIC.
  *
  * The order in which the kernel calls (Linux 6.1 to 6.18):
- *   new connection:  init, min_tso_segs, TX_START, first packet
- *   after a pause:   CWND_RESTART (old window visible), the kernel cuts cwnd, min_tso_segs,
- * TX_START, packet ACK:             pkts_acked, then ssthresh (a loss begins) or cong_avoid
+ *
+ * - new connection: init, min_tso_segs, TX_START, first packet;
+ *
+ * - after a pause: CWND_RESTART (old window visible), the kernel cuts cwnd, min_tso_segs, TX_START,
+ * first packet;
+ *
+ * - ACK: pkts_acked, then ssthresh (a loss begins) or cong_avoid;
+ *
+ * - ACK in recovery: pkts_acked, PRR sets cwnd, min_tso_segs, retransmissions.
+ *
+ * Where the kernel cannot do what a start-up's paper says, the nearest is done and named
+ * "DEVIATES:".
  */
 #include "maps.h"
 #include <bpf/bpf_core_read.h>
@@ -98,7 +107,9 @@ static __always_inline void snapshot(struct sock *sk, const struct hs_conn *conn
 	ev->rto_us = ev->srtt_us + tp->rttvar_us;
 }
 
-/* Called from ssthresh(), before the kernel changes its state. The timer's handler clears
+/* Of the kinds of loss, SU_LOSS_PARTIAL_ACK does not come from here. DEVIATES: from Fast
+ * Start 3.3.4, slow start on a partial ACK without SACK: in fast recovery Linux asks no congestion
+ * control. Called from ssthresh(), before the kernel changes its state. The timer's handler clears
  * icsk_pending before it enters loss; on the way of an ACK a timer is always pending
  * (net/ipv4/tcp_timer.c). Without any packet marked lost it is a reduction after ECN, or after a
  * drop in the local queue. */
@@ -242,8 +253,10 @@ static __always_inline void apply_marks(struct sock *sk, struct hs_conn *conn,
 	conn->marking = 1;
 }
 
-/* Without fq the socket's own pacing does it; where fq is in use its status is left alone. The
- * pacing is left on until the window is acknowledged: native HyStart measures its ACK trains by it.
+/* DEVIATES: from Fast Start 3.3.3, bursts of maxburst: above maxburst packets a millisecond TSO
+ * autosizing builds larger ones, of one millisecond's data (tcp_tso_autosize). Without fq the
+ * socket's own pacing does it; where fq is in use its status is left alone. The pacing is left on
+ * until the window is acknowledged: native HyStart measures its ACK trains by it.
  */
 static __always_inline void apply_pacing(struct sock *sk, struct hs_conn *conn)
 {
@@ -266,6 +279,10 @@ static __always_inline void apply_pacing(struct sock *sk, struct hs_conn *conn)
 	}
 }
 
+/* DEVIATES: from Fast Start 3.3.4, whose timer is srtt + 4 rttvar without a floor, and which does
+ * not back off the RTO: the kernel's own timer is used, with a lower floor (which it takes up with
+ * the next RTT sample), and it backs off. The kernel's default is restored; a floor of a route or
+ * of tcp_rto_min_us is not known here. */
 static __always_inline void apply_rto_min(struct sock *sk, struct hs_conn *conn)
 {
 	int us = conn->verdict.rto_min_us ? conn->verdict.rto_min_us : LINUX_RTO_MIN_US;

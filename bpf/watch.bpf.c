@@ -104,9 +104,11 @@ int hs_watch(struct bpf_sock_ops *ops)
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
 		choose(ops);
-		if (hs_watch_config.samples)
+		if (hs_watch_config.samples) {
 			bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags |
 							       BPF_SOCK_OPS_RTT_CB_FLAG);
+			sample(ops); /* the window with which it starts */
+		}
 		break;
 	case BPF_SOCK_OPS_RTT_CB:
 		sample(ops);

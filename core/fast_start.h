@@ -38,15 +38,15 @@ struct su_fast_start_state {
 	uint32_t srtt_us;	/* the round trip in which that window was carried */
 	uint32_t begin_delivered_pkts;
 	uint32_t loss_delivered_pkts; /* delivered when the start failed */
-	uint32_t reserved;
-	uint8_t phase;	    /* enum su_phase */
+	uint32_t initial_pkts; /* the window with which the stack itself would have started */
+	uint8_t phase;	       /* enum su_phase */
 	uint8_t after_idle; /* armed by a pause, so that the stack's own restart window competes */
 	uint8_t timed_out;  /* the recovery is slow start, not fast recovery */
 	uint8_t failed;	    /* a start has failed since the window was last learnt */
 	uint8_t unused[4];
 };
 
-_Static_assert(sizeof(struct su_fast_start_state) == 72, "kept for each socket");
+_Static_assert(sizeof(struct su_fast_start_state) == 80, "kept for each socket");
 
 /* What holds in the present phase, whatever the event was. */
 static inline void su_fast_start_hold(const struct su_fast_start_state *st,
@@ -94,7 +94,7 @@ static inline void su_fast_start_arm(struct su_fast_start_state *st,
 		return;
 	}
 	st->window_pkts = su_min_u32(window_pkts, prm->max_window_pkts);
-	if (st->window_pkts <= SU_LINUX_IW_PKTS || !st->srtt_us) {
+	if (st->window_pkts <= st->initial_pkts || !st->srtt_us) {
 		su_fast_start_end(st, SU_WHY_PATH_SMALL, v);
 		return;
 	}
@@ -108,11 +108,14 @@ static inline void su_fast_start_init(struct su_fast_start_state *st,
 				      const struct su_path *path, const struct su_event *ev,
 				      struct su_verdict *v)
 {
-	*st = (struct su_fast_start_state){0};
+	*st = (struct su_fast_start_state){.initial_pkts = SU_LINUX_IW_PKTS};
 	if (ev->cwnd_pkts <= 1) {
 		v->why = SU_WHY_HANDSHAKE_LOSS;
 		return;
 	}
+	/* Unless it is the middle of a connection; a SYN counts as one byte on some stacks. */
+	if (ev->sent_bytes <= 1)
+		st->initial_pkts = ev->cwnd_pkts;
 	if (!path || !path->cwnd_pkts) {
 		v->why = SU_WHY_PATH_UNKNOWN;
 		return;
@@ -156,6 +159,13 @@ static inline void su_fast_start_on_idle(struct su_fast_start_state *st,
 	}
 	st->srtt_us = ev->srtt_us;
 	st->failed = 0;
+	/* DECISION: what is too old for the memory of a path is too old for the connection's own.
+	 */
+	if (ev->idle_us > (uint64_t)prm->max_age_s * SU_US_PER_S) {
+		st->window_pkts = 0;
+		su_fast_start_end(st, SU_WHY_PATH_STALE, v);
+		return;
+	}
 	st->after_idle = 1;
 	su_fast_start_arm(st, prm, window_pkts, SU_WHY_RESUMED, ev, v);
 }
@@ -187,7 +197,8 @@ static inline void su_fast_start_on_send(struct su_fast_start_state *st,
 							   ev->mss_bytes, st->srtt_us);
 	st->phase = SU_PHASE_OPEN_LOOP;
 	su_fast_start_hold(st, prm, SU_WHY_STARTED, v);
-	v->cwnd_pkts = st->window_pkts;
+	if (ev->cwnd_pkts < st->window_pkts)
+		v->cwnd_pkts = st->window_pkts;
 	v->ssthresh_pkts = st->ssthresh_pkts;
 }
 
@@ -199,7 +210,7 @@ static inline void su_fast_start_on_send(struct su_fast_start_state *st,
 static inline uint32_t su_fast_start_fallback_window(const struct su_fast_start_state *st,
 						     const struct su_event *ev)
 {
-	uint32_t window_pkts = SU_LINUX_IW_PKTS + (ev->delivered_pkts - st->loss_delivered_pkts);
+	uint32_t window_pkts = st->initial_pkts + (ev->delivered_pkts - st->loss_delivered_pkts);
 
 	return su_min_u32(window_pkts, st->window_pkts);
 }

@@ -15,15 +15,23 @@ struct su_rounds {
 	uint64_t end_bytes; /* the present round trip ends when this is acknowledged */
 	uint32_t begin_delivered_pkts;
 	uint32_t most_pkts;
+	uint32_t lost_pkts; /* when the round trip began */
+	uint32_t reserved;
 };
 
 static inline void su_rounds_on_ack(struct su_rounds *rounds, const struct su_event *ev)
 {
+	int lost = ev->lost_pkts != rounds->lost_pkts;
+
 	if (ev->acked_bytes < rounds->end_bytes)
 		return;
-	rounds->most_pkts =
-		su_max_u32(rounds->most_pkts, ev->delivered_pkts - rounds->begin_delivered_pkts);
+	/* A round trip with losses is none to go by, and in recovery the stack may report no ACK at
+	 * all, so that it seems longer than it was. */
+	if (!lost)
+		rounds->most_pkts = su_max_u32(rounds->most_pkts,
+					       ev->delivered_pkts - rounds->begin_delivered_pkts);
 	rounds->begin_delivered_pkts = ev->delivered_pkts;
+	rounds->lost_pkts = ev->lost_pkts;
 	rounds->end_bytes = ev->sent_bytes;
 }
 

@@ -2,7 +2,8 @@
  *
  * Standard: plain slow start from an initial window that is a parameter.
  * Source: RFC 5681 3.1 and 4.1, RFC 6928; the larger initial window is the paper of 2010 (IW10).
- * With iw_pkts = 10 nothing is decided here: the stack's own start is left untouched.
+ * With iw_pkts = 10 nothing is decided here: the stack's own start is left untouched, also where a
+ * route gives it another initial window.
  */
 #ifndef SU_STANDARD_H
 #define SU_STANDARD_H
@@ -38,7 +39,7 @@ static inline void su_standard_init(struct su_standard_state *st,
 		v->why = SU_WHY_HANDSHAKE_LOSS;
 		return;
 	}
-	if (prm->iw_pkts != ev->cwnd_pkts)
+	if (prm->iw_pkts != SU_LINUX_IW_PKTS)
 		v->cwnd_pkts = prm->iw_pkts;
 }
 

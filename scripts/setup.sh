@@ -11,8 +11,8 @@ usage: scripts/setup.sh [build|lint|test|demo]
 
   build   what compiles the program and the Python package (the default)
   lint    build, and the format checkers and linters
-  test    lint, and what the tests run: nginx, curl, tcpdump, ip
-  demo    build, and what the demonstration runs: nginx, curl, tcpdump, ip
+  test    lint, and what the tests run: nginx, curl, ip
+  demo    build, and what the demonstration runs: nginx, curl, ip
 
 Debian packages are installed only as root. Nothing is put into your shell's configuration.
 TEXT
@@ -88,7 +88,6 @@ if wants test demo; then
 	want iproute2 "network namespaces, and ss to look at sockets" have ip
 	want nginx-light "the server of the demonstration and of tests" have nginx
 	want curl "the client of the demonstration and of tests" have curl
-	want tcpdump "packet captures, which the kernel tests judge by" have tcpdump
 	want procps "sysctl and ps" have sysctl
 fi
 if wants lint test; then

@@ -1,15 +1,16 @@
 //! `headstart exec`: any program's connections under a start-up.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus};
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use headstart_core::{Params, Startup};
+use headstart_core::{Params, Phase, Startup, why_help, why_name};
 use headstart_kernel::{
-    Attachment, Cgroup, Counter, Kernel, KernelError, Options, Watch, WatchOptions,
+    Attachment, Cgroup, Counter, Kernel, KernelError, Options, RecordLevel, Watch, WatchOptions,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -26,7 +27,8 @@ const STEP: Duration = Duration::from_millis(20);
 /// Run a program with its TCP connections under a start-up.
 ///
 /// The start-up is in the kernel as long as the program, or anything that it started, runs. When headstart ends,
-/// however it ends, the start-up is gone for new connections, and open connections go on.
+/// however it ends, the start-up is gone for new connections, and open connections go on with it until they close.
+/// A congestion control that the program chooses for a socket by itself is overridden.
 #[derive(Args)]
 #[command(after_help = "Examples:
   headstart exec --startup su_fast_start -- nginx -g 'daemon off;'
@@ -42,9 +44,12 @@ pub(crate) struct ExecArgs {
     /// The DSCP of packets with low drop priority. 1 is "lower effort" (RFC 8622).
     #[arg(long, value_name = "DSCP", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=63))]
     dscp: u8,
-    /// Mark low drop priority on this device only; may be given several times. Default: all devices that are up.
+    /// Mark low drop priority on this device only; may be given several times. Default: all devices.
     #[arg(long = "dev", value_name = "DEVICE")]
     devices: Vec<String>,
+    /// Print what the start-up decides, a line each, on standard error.
+    #[arg(long)]
+    verbose: bool,
     /// Print a line at the end: paths known, packets marked.
     #[arg(long)]
     summary: bool,
@@ -58,9 +63,15 @@ pub(crate) fn run(args: &ExecArgs) -> Result<(), Failure> {
     check_exists(&args.command)?;
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
+    let record_level = if args.verbose {
+        RecordLevel::Decisions
+    } else {
+        RecordLevel::Nothing
+    };
     let options = Options {
         startups: vec![params],
         dscp: args.dscp,
+        record_level,
         ..Options::default()
     };
     let kernel = Kernel::load(&options).map_err(of_kernel)?;
@@ -70,13 +81,27 @@ pub(crate) fn run(args: &ExecArgs) -> Result<(), Failure> {
         congestion: Some(args.startup.clone()),
         samples: false,
     };
-    let _watch = Watch::attach(&cgroup, &chosen).map_err(of_kernel)?;
+    let watch = Watch::attach(&cgroup, &chosen).map_err(of_kernel)?;
 
     let mut command = Command::new(program_of(&args.command)?);
     command.args(&args.command[1..]);
     cgroup.enter(&mut command).map_err(of_kernel)?;
     let mut child = command.spawn().context("cannot start the program")?;
-    let status = wait_for_all(&mut child, &cgroup, &mut signals)?;
+    let tell = || {
+        if args.verbose {
+            tell_decisions(&kernel)
+        } else {
+            Ok(())
+        }
+    };
+    let status = wait_for_all(&mut child, &cgroup, &mut signals, tell)?;
+    let refused = watch.refused().map_err(of_kernel)?;
+    if refused > 0 {
+        eprintln!(
+            "headstart: the kernel refused {refused} connections the start-up {}",
+            args.startup
+        );
+    }
     if args.summary {
         summarise(&kernel, &args.startup)?;
     }
@@ -142,9 +167,11 @@ fn wait_for_all(
     child: &mut Child,
     cgroup: &Cgroup,
     signals: &mut Signals,
+    tell: impl Fn() -> Result<(), Failure>,
 ) -> Result<ExitStatus, Failure> {
     let mut ended = None;
     loop {
+        tell()?;
         for signal in signals.pending() {
             pass_on(signal, child, ended.is_some(), cgroup);
         }
@@ -173,6 +200,33 @@ fn pass_on(signal: i32, child: &Child, child_ended: bool, cgroup: &Cgroup) {
     for pid in pids.lines().filter_map(|pid| pid.parse().ok()) {
         let _ = kill(Pid::from_raw(pid), Signal::try_from(signal).ok());
     }
+}
+
+/// What the start-up has decided since the last time: who, what happened, why, and the window.
+fn tell_decisions(kernel: &Kernel) -> Result<(), Failure> {
+    for record in kernel.take_records().map_err(of_kernel)? {
+        let verdict = &record.verdict;
+        let phase = verdict.phase().map_or("?", Phase::name);
+        let mut line = format!(
+            "{:.6} {} -> {} {} {phase}: {}",
+            record.at_ns as f64 / 1e9,
+            record.local_port,
+            SocketAddr::new(record.remote_addr, record.remote_port),
+            record.startup.name(),
+            why_name(verdict.why),
+        );
+        if verdict.cwnd_pkts > 0 {
+            line += &format!(", cwnd {} pkts", verdict.cwnd_pkts);
+        }
+        if verdict.pacing_bytes_per_s > 0 {
+            line += &format!(
+                ", {:.1} Mbit/s",
+                verdict.pacing_bytes_per_s as f64 * 8.0 / 1e6
+            );
+        }
+        eprintln!("{line} ({})", why_help(verdict.why));
+    }
+    Ok(())
 }
 
 fn summarise(kernel: &Kernel, startup: &str) -> Result<(), Failure> {

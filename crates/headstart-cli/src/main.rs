@@ -42,7 +42,12 @@ enum Verb {
 
 fn main() -> ExitCode {
     tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_env("HEADSTART_LOG"))
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::builder()
+                .with_default_directive(tracing::Level::WARN.into())
+                .with_env_var("HEADSTART_LOG")
+                .from_env_lossy(),
+        )
         .with_writer(std::io::stderr)
         .init();
     let cli = Cli::parse();

@@ -75,9 +75,14 @@ fn a_comparison_measures_writes_and_leaves_nothing() {
         .unwrap();
     let pid = child.id();
     let output = child.wait_with_output().unwrap();
+    if output.status.code() == Some(3) {
+        eprintln!("SKIPPED: no nginx, no curl or no TUN here");
+        return;
+    }
     assert_eq!(output.status.code(), Some(0));
     assert!(registered().is_empty());
     assert!(cgroups_of(pid).is_empty());
+    assert!(eventually(|| programs().is_empty()), "{:?}", programs());
 
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["verb"], "compare");
@@ -150,6 +155,7 @@ fn an_interrupt_ends_it_with_130_and_leaves_nothing() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(registered().is_empty());
     assert!(cgroups_of(child.id()).is_empty());
+    assert!(eventually(|| programs().is_empty()), "{:?}", programs());
 }
 
 #[test]

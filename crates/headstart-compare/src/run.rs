@@ -1,12 +1,12 @@
 //! A whole comparison: repeats, lanes, the document.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use headstart_core::{Params, Phase, why_name};
-use headstart_kernel::{Kernel, Options, Record, RecordLevel};
+use headstart_kernel::{Counter, Kernel, Options, Record, RecordLevel};
 use headstart_scenario::{
     Machine, PacketRow, ResultsDocument, Run, TransferRecord, WindowRow, cells_of,
 };
@@ -95,16 +95,24 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, CompareError> {
         curl,
     };
     let mut measured: Vec<Measured> = Vec::new();
-    let mut packets = 0;
+    let (mut packets, mut samples_lost) = (0, 0);
     for repeat in 0..plan.repeat {
         for (first, runners) in batches(&plan.order(repeat), plan.side_by_side) {
             for visited in run.side_by_side(repeat, first, &runners)? {
                 packets += visited.packets;
+                samples_lost += visited.samples_lost;
                 measured.extend(visited.transfers);
             }
         }
     }
     let mut outcome = gather(plan, measured, packets);
+    let records_lost = run.kernel().counter(Counter::RecordsLost)?;
+    if samples_lost + records_lost > 0 {
+        outcome.document.warnings.push(format!(
+            "{samples_lost} looks at the window and {records_lost} decisions were lost: the kernel's ring buffer \
+             was full; windows and exits are incomplete, times and packets are not"
+        ));
+    }
     outcome.document.started = Some(humantime::format_rfc3339_seconds(started).to_string());
     outcome.document.run.wall_s = clock.elapsed().as_secs_f64();
     Ok(outcome)
@@ -130,6 +138,10 @@ struct WholeRun<'a> {
 }
 
 impl WholeRun<'_> {
+    fn kernel(&self) -> MutexGuard<'_, Kernel> {
+        self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// One visit for each of `runners`, at the same time, each on a lane of its own.
     fn side_by_side(
         &self,
@@ -157,11 +169,7 @@ impl WholeRun<'_> {
                 .collect()
         });
         let mut visited = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let kernel = self
-            .kernel
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let records = kernel.take_records()?;
+        let records = self.kernel().take_records()?;
         for transfer in visited
             .iter_mut()
             .flat_map(|visited| &mut visited.transfers)

@@ -41,6 +41,8 @@ pub(crate) struct Visited {
     pub(crate) transfers: Vec<Measured>,
     pub(crate) valid: bool,
     pub(crate) packets: u64,
+    /// Looks at the window that were lost.
+    pub(crate) samples_lost: u64,
 }
 
 /// One measured transfer.
@@ -103,6 +105,7 @@ impl Visit<'_> {
                 ),
             });
         }
+        let samples_lost = server.watch.samples_lost()?;
         drop(server);
         let report = emulation.stop()?;
         for transfer in &mut transfers {
@@ -115,6 +118,7 @@ impl Visit<'_> {
             transfers,
             valid: report.valid,
             packets,
+            samples_lost,
         })
     }
 

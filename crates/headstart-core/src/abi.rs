@@ -220,6 +220,19 @@ const _: () = assert!(size_of::<Verdict>() == 48);
 const _: () = assert!(size_of::<StateWords>() == 96);
 const _: () = assert!(size_of::<ParamWords>() == 64);
 
+impl Phase {
+    /// Its name in logs and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Native => "native",
+            Phase::Armed => "armed",
+            Phase::OpenLoop => "open-loop",
+            Phase::Clocked => "clocked",
+            Phase::Recovering => "recovering",
+        }
+    }
+}
+
 impl Verdict {
     /// The phase, or `None` for a number that this build does not know.
     pub fn phase(&self) -> Option<Phase> {

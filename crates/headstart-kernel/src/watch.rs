@@ -91,9 +91,21 @@ impl Watch {
     /// # Errors
     /// When the counter cannot be read.
     pub fn refused(&self) -> Result<u64, KernelError> {
+        self.counter(REFUSED)
+    }
+
+    /// Samples that found the ring buffer full.
+    ///
+    /// # Errors
+    /// When the counter cannot be read.
+    pub fn samples_lost(&self) -> Result<u64, KernelError> {
+        self.counter(SAMPLES_LOST)
+    }
+
+    fn counter(&self, counter: u32) -> Result<u64, KernelError> {
         let map = self.map("hs_watch_counters")?;
         let value = map
-            .lookup(&REFUSED.to_ne_bytes(), MapFlags::ANY)
+            .lookup(&counter.to_ne_bytes(), MapFlags::ANY)
             .map_err(|error| KernelError::operation("reading the watch's counters", error))?;
         Ok(value
             .and_then(|bytes| contract::from_bytes(&bytes))
@@ -129,7 +141,8 @@ impl Watch {
     }
 }
 
-/// `HS_WATCH_REFUSED`.
+/// `enum hs_watch_counter`.
+const SAMPLES_LOST: u32 = 0;
 const REFUSED: u32 = 2;
 
 /// `struct hs_watch_config` of watch.bpf.c: the name in 16 bytes, then the switch.

@@ -107,7 +107,7 @@ pub struct Exit {
 pub struct Run {
     /// Duration of the simulation or measurement in s, without the start of the process.
     pub wall_s: f64,
-    /// Data packets that crossed the bottleneck.
+    /// Packets that the bottleneck carried from server to client, the warming transfers included.
     pub packets: u64,
     /// Events that the emulator or simulator handled.
     pub events: u64,

@@ -38,7 +38,7 @@ pub struct TransferRecord {
     pub lane: u32,
     /// The size of the transfer in bytes.
     pub bytes: u64,
-    /// The transfer time in ms: from the client's first packet (its SYN on a fresh connection, else its request) to the last byte
+    /// The transfer time in ms, by the client's clock: from its start on the transfer to the last byte
     /// of the response.
     pub fct_ms: f64,
     /// The part of it that the handshake took, in ms; 0 on a connection that was open already.
@@ -48,7 +48,7 @@ pub struct TransferRecord {
     pub limit_ms: f64,
     /// Data packets sent again.
     pub retransmitted_pkts: u64,
-    /// Packets of this transfer that the bottleneck's queue dropped.
+    /// Packets of this transfer that the path's queues dropped, in both directions.
     pub router_drops: u64,
     /// Why the start-up ended, as its reason code; none if it did not end, or if the start-up tells nothing (native ones).
     pub exit_why: Option<String>,
@@ -93,7 +93,7 @@ pub struct PacketRow {
     pub bytes: u64,
     /// Which repeat of the cell, from 0.
     pub repeat: u32,
-    /// When it was seen, in ms since the request left the client.
+    /// When it was seen, in ms since the transfer's SYN on a fresh connection, else since its request, came to the path.
     pub t_ms: f64,
     /// Data or acknowledgement.
     pub direction: Direction,
@@ -122,7 +122,7 @@ pub struct WindowRow {
     pub bytes: u64,
     /// Which repeat of the cell, from 0.
     pub repeat: u32,
-    /// When, in ms since the request left the client.
+    /// When, in ms since the transfer's SYN on a fresh connection, else since its request, came to the path.
     pub t_ms: f64,
     /// The congestion window in packets.
     pub cwnd_pkts: u32,

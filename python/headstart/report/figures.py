@@ -142,7 +142,7 @@ def window_over_time(results: Results, case: CaseKey, series: list[Series]) -> F
 def _time_axis(latest_ms: float) -> dict[str, Any]:
     """From the request until a little after the last event of a case."""
     return {
-        "title": {"text": "time since the request (ms)"},
+        "title": {"text": "time since the SYN or, resumed, the request (ms)"},
         "range": [0, 1.03 * max(latest_ms, 1)],
     }
 

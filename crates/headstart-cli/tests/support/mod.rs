@@ -82,3 +82,12 @@ pub fn cgroups_of(pid: u32) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .collect()
 }
+
+/// BPF programs of ours that the kernel holds, by name. A connection that closes late holds its start-up a while.
+pub fn programs() -> Vec<String> {
+    let ours = ["hs_", "standard_", "fast_start_"];
+    libbpf_rs::query::ProgInfoIter::default()
+        .map(|program| program.name.to_string_lossy().into_owned())
+        .filter(|name| ours.iter().any(|prefix| name.starts_with(prefix)))
+        .collect()
+}

@@ -253,6 +253,12 @@ static __always_inline void apply_marks(struct sock *sk, struct hs_conn *conn,
 	conn->marking = 1;
 }
 
+/* The application's own limit (SO_MAX_PACING_RATE) stands above ours. */
+static __always_inline void set_pacing_rate(struct sock *sk, __u64 rate)
+{
+	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
+}
+
 /* DEVIATES: from Fast Start 3.3.3, bursts of maxburst: above maxburst packets a millisecond TSO
  * autosizing builds larger ones, of one millisecond's data (tcp_tso_autosize). Without fq the
  * socket's own pacing does it; where fq is in use its status is left alone. The pacing is left on
@@ -271,7 +277,7 @@ static __always_inline void apply_pacing(struct sock *sk, struct hs_conn *conn)
 			sk->sk_pacing_status = SK_PACING_NEEDED;
 			conn->paced = 1;
 		}
-		sk->sk_pacing_rate = v->pacing_bytes_per_s;
+		set_pacing_rate(sk, v->pacing_bytes_per_s);
 	} else if (conn->paced && (v->phase == SU_PHASE_NATIVE || v->phase == SU_PHASE_ARMED)) {
 		if (sk->sk_pacing_status == SK_PACING_NEEDED)
 			sk->sk_pacing_status = SK_PACING_NONE;
@@ -401,7 +407,7 @@ static __always_inline __u32 on_min_tso_segs(struct sock *sk)
 		sk->sk_pacing_rate = 1;
 	} else if (v->pacing_bytes_per_s) {
 		/* The stack writes its own rate after each ACK. */
-		sk->sk_pacing_rate = v->pacing_bytes_per_s;
+		set_pacing_rate(sk, v->pacing_bytes_per_s);
 	}
 	return v->burst_pkts ? v->burst_pkts : native;
 }

@@ -3,7 +3,6 @@
 use std::fs;
 
 use headstart_core::{Params, Startup};
-use headstart_link::{LinkConfig, QueueSpec};
 use headstart_path::PathConfig;
 use headstart_scenario::{Case, Scenario, nearest};
 
@@ -164,14 +163,9 @@ impl Plan {
     /// The path of lane `lane`.
     pub fn path(&self, lane: u8) -> PathConfig {
         let path = &self.scenario.path;
-        let link = |rate, delay, queue: &QueueSpec| LinkConfig {
-            rate,
-            delay,
-            queue: *queue,
-        };
         PathConfig {
-            forward: link(path.rate, path.delay, &path.queue),
-            reverse: link(path.reverse_rate, path.reverse_delay, &path.reverse_queue),
+            forward: path.forward(),
+            reverse: path.reverse(),
             lane,
             log_packets: true,
         }
@@ -179,7 +173,7 @@ impl Plan {
 
     /// The path's round trip without any queue, in ms.
     pub fn rtt_ms(&self) -> f64 {
-        self.scenario.path.delay.as_ms_f64() + self.scenario.path.reverse_delay.as_ms_f64()
+        self.scenario.path.rtt().as_ms_f64()
     }
 
     /// The physical limit of a case in ms: a handshake's round trip where there is one, a round trip, and the size

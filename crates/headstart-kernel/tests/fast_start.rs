@@ -393,3 +393,26 @@ fn the_reset_timer_falls_back_to_a_window_of_one_and_keeps_ssthresh() {
     let last = records.last().unwrap();
     assert_eq!(last.event.ssthresh_pkts, INFINITE_SSTHRESH);
 }
+
+#[test]
+fn the_applications_own_pacing_limit_stands_above_the_start() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = Lane::new(&kernel, 1, "20mbit", RTT_MS, 400);
+    lane.server_uses("su_fast_start");
+    // 50 packets a second, a tenth of what the start alone would send; accepted connections inherit it.
+    lane.limit_pacing(50 * 1448);
+    remember(&kernel, &lane, WINDOW_PKTS);
+    let mut client = lane.connect();
+    client.fetch(58_000);
+    let packets = lane.wire(&client);
+    let flight = first_flight(&packets);
+    // Ten packets leave unpaced, then one each 20 ms.
+    assert!(
+        flight.len() < 24,
+        "{} packets in the first RTT",
+        flight.len()
+    );
+}

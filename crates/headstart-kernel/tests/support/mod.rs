@@ -16,6 +16,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -137,6 +138,21 @@ impl Lane {
     pub fn server_uses(&self, name: &str) {
         let name = OsString::from(name);
         set_option(&*self.listener, sockopt::TcpCongestion, &name).unwrap();
+    }
+
+    /// SO_MAX_PACING_RATE of connections that the server accepts from now on, in bytes/s.
+    pub fn limit_pacing(&self, bytes_per_s: u32) {
+        // SAFETY: the descriptor is the listener's, the value a live u32 of the size that is told.
+        let done = unsafe {
+            nix::libc::setsockopt(
+                self.listener.as_raw_fd(),
+                nix::libc::SOL_SOCKET,
+                nix::libc::SO_MAX_PACING_RATE,
+                (&raw const bytes_per_s).cast(),
+                4,
+            )
+        };
+        assert_eq!(done, 0);
     }
 
     pub fn connect(&self) -> Client {

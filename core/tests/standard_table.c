@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
  *
  * su_standard: RFC 5681 3.1 and 4.1, RFC 6928, and the window after a pause by RFC 2861 as Linux
  * computes it (tcp_cwnd_restart).
@@ -11,10 +11,8 @@
 #define ACK  SU_EVENT_ACK
 #define LOSS SU_EVENT_LOSS
 
-#define SAYS(reason)	    .want = {.why = SU_WHY_##reason}
-#define SETS(reason, pkts)  .want = {.why = SU_WHY_##reason, .cwnd_pkts = pkts}
-#define PROVES(evidence_is) .evidence = SU_EVIDENCE_##evidence_is
-
+#define SAYS(reason)	   .want = {.why = SU_WHY_##reason}
+#define SETS(reason, pkts) .want = {.why = SU_WHY_##reason, .cwnd_pkts = pkts}
 /* clang-format off */
 static const struct row default_window[] = {
 	{"the stack's own 10 are left as they are", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF,
@@ -37,14 +35,52 @@ static const struct row default_window[] = {
 	 .acked_pkts = 20, .cwnd_pkts = 6, .ssthresh_pkts = 6, SAYS(NONE), PROVES(EXACT)},
 };
 
+/* path_memory.h, DECISION: no more than was delivered in one round trip. A round trip ends when what
+ * had been sent at its beginning is acknowledged. */
+static const struct row proven[] = {
+	{"an open connection has proven nothing", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF,
+	 SAYS(INITIAL_WINDOW), PROVES_PKTS(AT_LEAST, 0)},
+	{"10 leave", SEND, .cwnd_pkts = 10, .ssthresh_pkts = INF, SAYS(NONE),
+	 PROVES_PKTS(AT_LEAST, 0)},
+	{"1 of them has come through", ACK, .time_ms = 400, .sent_pkts = 10, .acked_pkts = 1,
+	 .cwnd_pkts = 10, .ssthresh_pkts = INF, SAYS(NONE), PROVES_PKTS(AT_LEAST, 1)},
+	/* 20 / 2 = 10, and 10 were delivered in the first round trip. */
+	{"all 10 have", ACK, .time_ms = 400, .sent_pkts = 28, .acked_pkts = 10, .cwnd_pkts = 20,
+	 .ssthresh_pkts = INF, SAYS(NONE), PROVES_PKTS(AT_LEAST, 10),
+	 .defect = "path_memory.h su_rounds_on_ack: the first ACK of a window is not counted in it"},
+	/* 38 / 2 = 19, but 28 - 10 = 18 came through in the second round trip. */
+	{"18 in the second round trip", ACK, .time_ms = 800, .sent_pkts = 28, .acked_pkts = 28,
+	 .cwnd_pkts = 38, .ssthresh_pkts = INF, SAYS(NONE), PROVES_PKTS(AT_LEAST, 18)},
+	/* Linux lets cwnd grow to twice what is in flight; 18 remain what came through. */
+	{"5 in the third, cwnd stays", ACK, .time_ms = 1200, .sent_pkts = 33, .acked_pkts = 33,
+	 .cwnd_pkts = 38, .ssthresh_pkts = INF, SAYS(NONE), PROVES_PKTS(AT_LEAST, 18)},
+	{"in avoidance 12 - 1 = 11 is less than 18", ACK, .time_ms = 1600, .sent_pkts = 34,
+	 .acked_pkts = 34, .cwnd_pkts = 12, .ssthresh_pkts = 12, SAYS(NONE),
+	 PROVES_PKTS(EXACT, 11)},
+};
+
+/* "With iw_pkts = 10 nothing is decided here: the stack's own start is left untouched, also where a
+ * route gives it another initial window." */
+static const struct row window_of_the_route[] = {
+	{"ip route ... initcwnd 30", OPEN, .cwnd_pkts = 30, .ssthresh_pkts = INF,
+	 SAYS(INITIAL_WINDOW), PROVES(AT_LEAST)},
+};
+
 /* RFC 6928 and the paper of 2010: the initial window is a parameter. */
 static const struct row larger_window[] = {
 	{"30 instead of the stack's 10", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF,
 	 SETS(INITIAL_WINDOW, 30), PROVES(AT_LEAST)},
 	{"once it is set there is nothing to say", SEND, .cwnd_pkts = 30, .ssthresh_pkts = INF,
 	 SAYS(NONE), PROVES(AT_LEAST)},
-	{"the stack that has 30 already is left alone", OPEN, .cwnd_pkts = 30,
-	 .ssthresh_pkts = INF, SAYS(INITIAL_WINDOW), PROVES(AT_LEAST)},
+	{"also where the stack has 30 already", OPEN, .cwnd_pkts = 30, .ssthresh_pkts = INF,
+	 SETS(INITIAL_WINDOW, 30), PROVES(AT_LEAST)},
+};
+
+/* setsockopt(TCP_CONGESTION) in the middle of a connection: the kernel opens it once more. */
+static const struct row middle[] = {
+	{"cwnd 57 with 60 packets through is no initial window", OPEN, .sent_pkts = 60,
+	 .acked_pkts = 60, .cwnd_pkts = 57, .ssthresh_pkts = INF, SAYS(INITIAL_WINDOW),
+	 PROVES(AT_LEAST), .defect = "standard.h init sets 30 whatever was sent before"},
 };
 
 static const struct row smaller_window[] = {
@@ -142,8 +178,14 @@ static const struct row forgotten[] = {
 static const struct table tables[] = {
 	{"with_the_default_initial_window_nothing_is_decided", "RFC 6928; standard.h", STANDARD,
 	 ROWS(default_window)},
+	{"no_more_is_proven_than_came_through_in_one_round_trip", "TCP Fast Start 3.3.2, DECISION",
+	 STANDARD, ROWS(proven)},
+	{"with_the_default_the_initial_window_of_the_route_is_kept", "standard.h", STANDARD,
+	 ROWS(window_of_the_route)},
 	{"a_larger_initial_window_is_set_when_the_connection_opens", "RFC 5681 3.1, RFC 6928",
 	 STANDARD, WITH_IW(30), ROWS(larger_window)},
+	{"a_start_up_chosen_in_the_middle_of_a_connection_leaves_its_window", "base.h", STANDARD,
+	 WITH_IW(30), ROWS(middle)},
 	{"a_smaller_initial_window_is_set_and_is_the_restart_window", "RFC 5681 3.1 and 4.1",
 	 STANDARD, WITH_IW(3), ROWS(smaller_window)},
 	{"a_lost_handshake_starts_at_one_segment", "RFC 5681 3.1", STANDARD, WITH_IW(30),

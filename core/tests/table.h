@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
  *
  * Tables: a list of events in time and the verdict that each must give. One table is one story,
  * told on one connection; its name is a sentence. The numbers that are expected are computed by
@@ -39,6 +39,7 @@ struct row {
 	uint32_t sent_pkts;
 	uint32_t acked_pkts;  /* cumulatively */
 	uint32_t sacked_pkts; /* beyond that */
+	uint32_t lost_pkts;   /* thought lost so far */
 	uint32_t cwnd_pkts;
 	uint32_t ssthresh_pkts;
 	uint32_t srtt_ms;
@@ -47,8 +48,13 @@ struct row {
 	uint32_t unpaced_pkts;
 	struct su_verdict want;
 	enum su_evidence evidence; /* what the connection then proves of its path */
-	const char *defect;	   /* known: the core does not give this verdict yet */
+	int window_asked;	   /* and the window that it proves, where that is of interest */
+	uint32_t window_pkts;
+	const char *defect; /* known: the core does not give this verdict yet */
 };
+
+#define PROVES(evidence_is)	       .evidence = SU_EVIDENCE_##evidence_is
+#define PROVES_PKTS(evidence_is, pkts) PROVES(evidence_is), .window_asked = 1, .window_pkts = pkts
 
 struct table {
 	const char *name;   /* the story in a sentence */
@@ -75,7 +81,7 @@ struct checking {
 	const char *what;
 	const char *defect;
 	unsigned int wrong;
-	char report[2048];
+	char report[4096];
 	size_t used;
 };
 
@@ -152,6 +158,7 @@ static inline struct su_event event_of(const struct table *table, const struct r
 		.acked_bytes = (uint64_t)row->acked_pkts * MSS,
 		.idle_us = row->idle_ms * 1000ull,
 		.delivered_pkts = delivered_pkts,
+		.lost_pkts = row->lost_pkts,
 		.inflight_pkts = row->sent_pkts - delivered_pkts,
 		.cwnd_pkts = row->cwnd_pkts,
 		.ssthresh_pkts = row->ssthresh_pkts,
@@ -198,11 +205,15 @@ static inline void run_table(struct tap *tap, const struct table *table)
 		struct checking c = checking_row(table->name, i + 1, row->what);
 		struct su_event ev = event_of(table, row);
 		struct su_verdict got;
+		struct su_proof proof;
 
 		c.defect = row->defect;
 		su_step(table->alg, &st, &prm, table->path, &ev, &got);
 		expect_verdict(&c, &row->want, &got);
-		expect(&c, "evidence", row->evidence, su_evidence(table->alg, &st, &ev));
+		proof = su_proof(table->alg, &st, &ev);
+		expect(&c, "evidence", row->evidence, proof.evidence);
+		if (row->window_asked)
+			expect(&c, "proven window_pkts", row->window_pkts, proof.window_pkts);
 		report_row(tap, &c);
 	}
 }

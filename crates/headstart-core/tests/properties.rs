@@ -1,0 +1,359 @@
+//! What holds for every start-up on any list of events. A start-up that is new in the registry is covered by the
+//! general rules of `model::oracle` at once.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "helpers of tests: a failure here is a failure of the test"
+)]
+
+mod model;
+
+use std::collections::BTreeMap;
+
+use headstart_core::{
+    Connection, Event, EventKind, INFINITE_SSTHRESH, Params, Path, Startup, why_name,
+};
+use model::oracle::{Oracle, judge_lesson, well_formed};
+use model::{Birth, Lesson, Packet, Stack, Step};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+
+// ------------------------------------------------------------------ random lists
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// The application gives data.
+    Write(u64),
+    /// At most so many packets leave.
+    Send(usize),
+    /// The oldest packets under way arrive and are acknowledged one by one.
+    Ack(usize),
+    /// A later packet arrives before the oldest.
+    SackOnly(usize),
+    /// A packet under way is lost.
+    Drop(usize),
+    /// Of the packets under way every n-th is lost, as at a full queue.
+    Thin(usize),
+    Timeout,
+    CongestionEcho,
+    Wait(u64),
+    /// All under way arrives, and then nothing happens for so many ms.
+    Idle(u64),
+    /// The connection ends, and another begins with what it has left of the path.
+    NewConnection,
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => (1u64..150).prop_map(Op::Write),
+        6 => (1usize..80).prop_map(Op::Send),
+        6 => (1usize..50).prop_map(Op::Ack),
+        2 => (0usize..60).prop_map(Op::SackOnly),
+        2 => (0usize..20).prop_map(Op::Drop),
+        2 => (2usize..12).prop_map(Op::Thin),
+        1 => Just(Op::Timeout),
+        1 => Just(Op::CongestionEcho),
+        1 => (1u64..300).prop_map(Op::Wait),
+        2 => (100u64..20_000).prop_map(Op::Idle),
+        1 => Just(Op::NewConnection),
+    ]
+}
+
+fn any_params(startup: Startup) -> impl Strategy<Value = Params> {
+    let values: Vec<BoxedStrategy<u32>> = startup
+        .params()
+        .map(|param| match param.unit {
+            "switch" => (0u32..=1).boxed(),
+            _ => prop_oneof![3 => Just(param.default), 1 => param.min..=param.max].boxed(),
+        })
+        .collect();
+    values.prop_map(move |values| {
+        let mut params = Params::new(startup);
+        for (param, value) in startup.params().zip(values) {
+            params.set(param.name, u64::from(value)).unwrap();
+        }
+        params
+    })
+}
+
+fn any_path() -> impl Strategy<Value = Option<Path>> {
+    let threshold = prop_oneof![2u32..500, Just(INFINITE_SSTHRESH)];
+    let known = (0u64..2_000_000_000, 5u32..300, threshold, 1_000u32..800_000);
+    let known = known.prop_map(|(age_us, cwnd_pkts, ssthresh_pkts, srtt_us)| Path {
+        age_us,
+        cwnd_pkts,
+        ssthresh_pkts,
+        srtt_us,
+        rttvar_us: srtt_us / 4,
+        min_rtt_us: srtt_us,
+        samples: 1,
+        ..Path::default()
+    });
+    prop_oneof![1 => Just(None), 3 => known.prop_map(Some)]
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    params: Params,
+    path: Option<Path>,
+    sack: bool,
+    handshake_lost: bool,
+    rtt_us: u32,
+    ops: Vec<Op>,
+}
+
+fn any_case(startup: Startup) -> impl Strategy<Value = Case> {
+    (
+        any_params(startup),
+        any_path(),
+        prop::bool::weighted(0.6),
+        prop::bool::weighted(0.05),
+        1_000u32..800_000,
+        prop::collection::vec(any_op(), 1..80),
+    )
+        .prop_map(|(params, path, sack, handshake_lost, rtt_us, ops)| Case {
+            params,
+            path,
+            sack,
+            handshake_lost,
+            rtt_us,
+            ops,
+        })
+}
+
+/// Every step and every lesson of the connections of a case, one connection after another.
+struct Played {
+    connections: Vec<(Vec<Step>, Vec<Lesson>)>,
+}
+
+fn play(case: &Case) -> Result<Played, TestCaseError> {
+    let birth = Birth {
+        params: case.params,
+        mss_bytes: 1448,
+        handshake_us: case.rtt_us,
+        sack: case.sack,
+        initial_window_pkts: if case.handshake_lost { 1 } else { 10 },
+    };
+    let mut played = Played {
+        connections: Vec::new(),
+    };
+    let mut stack = Stack::open(birth, case.path, 1_000_000);
+    let mut under_way: Vec<Packet> = Vec::new();
+    for op in &case.ops {
+        match op {
+            Op::Write(packets) => stack.write(*packets),
+            Op::Send(most) => {
+                for _ in 0..*most {
+                    let Some(packet) = stack.poll() else { break };
+                    prop_assert!(stack.in_flight() <= stack.cwnd_pkts(), "more than allowed");
+                    under_way.push(packet);
+                }
+            }
+            Op::Ack(count) => {
+                for packet in under_way.drain(..(*count).min(under_way.len())) {
+                    stack.now_us += 1_000;
+                    stack.acknowledge(&packet, case.rtt_us);
+                }
+            }
+            Op::SackOnly(index) if *index < under_way.len() => {
+                let packet = under_way.remove(*index);
+                stack.now_us += 1_000;
+                stack.acknowledge(&packet, case.rtt_us);
+            }
+            Op::Drop(index) if *index < under_way.len() => {
+                under_way.remove(*index);
+            }
+            Op::SackOnly(_) | Op::Drop(_) => {}
+            Op::Thin(n) => {
+                let mut place = 0;
+                under_way.retain(|_| {
+                    place += 1;
+                    place % n != 0
+                });
+            }
+            Op::Timeout => {
+                stack.time_out();
+            }
+            Op::CongestionEcho => {
+                stack.echo_congestion();
+            }
+            Op::Wait(ms) => stack.now_us += ms * 1_000,
+            Op::Idle(ms) => {
+                for packet in under_way.drain(..) {
+                    stack.acknowledge(&packet, case.rtt_us);
+                }
+                stack.now_us += ms * 1_000;
+            }
+            Op::NewConnection => {
+                let path = stack.close();
+                let next = Stack::open(birth, path, stack.now_us);
+                let ended = std::mem::replace(&mut stack, next);
+                played.connections.push((ended.steps, ended.lessons));
+                under_way.clear();
+            }
+        }
+        prop_assert!(
+            stack.conserved(),
+            "a packet was lost by the model after {op:?}"
+        );
+    }
+    stack.close();
+    played.connections.push((stack.steps, stack.lessons));
+    Ok(played)
+}
+
+/// PROPTEST_CASES sets how many lists are tried, 256 if it is not set.
+fn runner(times: u32) -> TestRunner {
+    let usual = Config::default();
+    TestRunner::new(Config {
+        cases: times * usual.cases,
+        failure_persistence: None,
+        ..usual
+    })
+}
+
+#[test]
+fn no_list_of_events_makes_a_start_up_break_a_promise() {
+    for startup in Startup::all() {
+        runner(2)
+            .run(&any_case(startup), |case| {
+                for (steps, lessons) in play(&case)?.connections {
+                    let mut oracle = Oracle::new(case.params);
+                    for step in &steps {
+                        oracle.judge(step).map_err(|error| {
+                            TestCaseError::fail(format!(
+                                "{error}\n{:#?}\nheld: {:?}",
+                                step, oracle.held
+                            ))
+                        })?;
+                    }
+                    lessons.iter().try_for_each(judge_lesson)?;
+                }
+                Ok(())
+            })
+            .unwrap_or_else(|error| panic!("{startup:?}: {error}"));
+    }
+}
+
+#[test]
+fn the_same_events_give_the_same_verdicts() {
+    for startup in Startup::all() {
+        runner(1)
+            .run(&any_case(startup), |case| {
+                for (steps, _) in play(&case)?.connections {
+                    let mut first = Connection::new(case.params);
+                    let mut second = Connection::new(case.params);
+                    for step in &steps {
+                        let path = case.path.as_ref();
+                        prop_assert_eq!(
+                            first.step(path, &step.event),
+                            second.step(path, &step.event)
+                        );
+                        prop_assert_eq!(first.state(), second.state());
+                    }
+                }
+                Ok(())
+            })
+            .unwrap_or_else(|error| panic!("{startup:?}: {error}"));
+    }
+}
+
+/// Events without sense or order: what the kernel's glue or a recording could contain at the worst.
+fn any_event() -> impl Strategy<Value = Event> {
+    let bytes = (any::<u64>(), any::<u64>(), any::<u64>());
+    let packets = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>());
+    let times = (any::<u32>(), any::<u32>(), any::<u32>());
+    let kinds = (0u8..7, 0u8..6, 0u8..4, 0u8..2);
+    (bytes, packets, times, kinds).prop_map(|(bytes, packets, times, kinds)| Event {
+        sent_bytes: bytes.0,
+        acked_bytes: bytes.1,
+        idle_us: bytes.2,
+        delivered_pkts: packets.0,
+        cwnd_pkts: packets.1,
+        ssthresh_pkts: packets.2,
+        unpaced_pkts: packets.3,
+        srtt_us: times.0,
+        rto_us: times.1,
+        mss_bytes: times.2,
+        kind: kinds.0,
+        loss: kinds.1,
+        recovery: kinds.2,
+        sack_ok: kinds.3,
+        ..Event::default()
+    })
+}
+
+#[test]
+fn an_event_without_sense_still_gets_a_verdict_that_can_be_read() {
+    for startup in Startup::all() {
+        let lists = prop::collection::vec((any_path(), any_event()), 1..60);
+        runner(1)
+            .run(&(any_params(startup), lists), |(params, list)| {
+                let mut connection = Connection::new(params);
+                for (path, event) in &list {
+                    well_formed(&connection.step(path.as_ref(), event))?;
+                }
+                Ok(())
+            })
+            .unwrap_or_else(|error| panic!("{startup:?}: {error}"));
+    }
+}
+
+#[test]
+fn a_connection_that_opens_knows_nothing_of_the_one_before_it() {
+    for startup in Startup::all() {
+        let before = prop::collection::vec((any_path(), any_event()), 1..20);
+        let after = prop::collection::vec((any_path(), any_event()), 1..20);
+        runner(1)
+            .run(
+                &(any_params(startup), before, after),
+                |(params, before, after)| {
+                    let mut used = Connection::new(params);
+                    let mut fresh = Connection::new(params);
+                    for (path, event) in &before {
+                        used.step(path.as_ref(), event);
+                    }
+                    let open = Event {
+                        kind: EventKind::Open as u8,
+                        cwnd_pkts: 10,
+                        srtt_us: 1,
+                        sack_ok: 1,
+                        ..Event::default()
+                    };
+                    for (path, event) in std::iter::once(&(None, open)).chain(&after) {
+                        prop_assert_eq!(
+                            used.step(path.as_ref(), event),
+                            fresh.step(path.as_ref(), event)
+                        );
+                        prop_assert_eq!(used.state(), fresh.state());
+                    }
+                    Ok(())
+                },
+            )
+            .unwrap_or_else(|error| panic!("{startup:?}: {error}"));
+    }
+}
+
+/// The lists are of use only if they lead everywhere. Seeded, so that this does not depend on luck.
+#[test]
+fn the_random_lists_reach_every_reason_that_fast_start_and_standard_have() {
+    let mut seen = BTreeMap::<_, u32>::new();
+    for startup in ["su_standard", "su_fast_start"].map(|name| Startup::named(name).unwrap()) {
+        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+        for _ in 0..700 {
+            let case = any_case(startup).new_tree(&mut runner).unwrap().current();
+            let played = play(&case).unwrap();
+            let steps = played.connections.iter().flat_map(|(steps, _)| steps);
+            steps.for_each(|step| *seen.entry(why_name(step.verdict.why)).or_default() += 1);
+        }
+    }
+    let missed: Vec<_> = (0..=18)
+        .map(why_name)
+        .filter(|name| !seen.contains_key(name))
+        .collect();
+    println!("how often each was given: {seen:?}");
+    assert!(missed.is_empty(), "never reached: {missed:?}");
+}

@@ -37,13 +37,13 @@ struct su_fast_start_state {
 	uint32_t ssthresh_pkts; /* cached beside it */
 	uint32_t srtt_us;	/* the round trip in which that window was carried */
 	uint32_t begin_delivered_pkts;
+	uint32_t begin_lost_pkts;
 	uint32_t loss_delivered_pkts; /* delivered when the start failed */
 	uint32_t initial_pkts; /* the window with which the stack itself would have started */
 	uint8_t phase;	       /* enum su_phase */
 	uint8_t after_idle; /* armed by a pause, so that the stack's own restart window competes */
 	uint8_t timed_out;  /* the recovery is slow start, not fast recovery */
 	uint8_t failed;	    /* a start has failed since the window was last learnt */
-	uint8_t unused[4];
 };
 
 _Static_assert(sizeof(struct su_fast_start_state) == 80, "kept for each socket");
@@ -174,6 +174,7 @@ static inline void su_fast_start_on_send(struct su_fast_start_state *st,
 					 const struct su_fast_start_params *prm,
 					 const struct su_event *ev, struct su_verdict *v)
 {
+	su_rounds_on_send(&st->rounds, ev);
 	if (st->phase != SU_PHASE_ARMED) {
 		su_fast_start_hold(st, prm, SU_WHY_NONE, v);
 		return;
@@ -188,6 +189,7 @@ static inline void su_fast_start_on_send(struct su_fast_start_state *st,
 	st->begin_bytes = ev->sent_bytes;
 	st->end_bytes = SU_OPEN_END;
 	st->begin_delivered_pkts = ev->delivered_pkts;
+	st->begin_lost_pkts = ev->lost_pkts;
 	/* 3.3.3: bursts of maxburst, spaced maxburst * srtt / cwnd, are a rate of cwnd / srtt.
 	 * DEVIATES: Linux paces none of a connection's first 10 packets; the rest takes one srtt.
 	 */
@@ -215,6 +217,31 @@ static inline uint32_t su_fast_start_fallback_window(const struct su_fast_start_
 	return su_min_u32(window_pkts, st->window_pkts);
 }
 
+/* Whether the repair itself has lost packets: more have been counted as lost than had been sent and
+ * not delivered when the start failed. A loss of fewer of them again cannot be told from the first.
+ */
+static inline int su_fast_start_lost_again(const struct su_fast_start_state *st,
+					   const struct su_event *ev)
+{
+	uint64_t sent_bytes = ev->sent_bytes - st->begin_bytes;
+	uint32_t delivered_pkts = st->loss_delivered_pkts - st->begin_delivered_pkts;
+	uint32_t lost_pkts = ev->lost_pkts - st->begin_lost_pkts;
+
+	return ev->mss_bytes && (uint64_t)(delivered_pkts + lost_pkts) * ev->mss_bytes >=
+					sent_bytes + 2ull * ev->mss_bytes;
+}
+
+/* 3.3.4: "If the network is truly congested, the connection will discover it during the subsequent
+ * slow start." It has: half of its window is what slow start makes of a loss (RFC 5681, 3.1). */
+static inline void su_fast_start_congested(struct su_fast_start_state *st,
+					   const struct su_event *ev, struct su_verdict *v)
+{
+	uint32_t window_pkts = su_fast_start_fallback_window(st, ev);
+
+	su_fast_start_end(st, SU_WHY_ORDINARY_LOSS, v);
+	v->ssthresh_pkts = su_max_u32(window_pkts / 2, 2);
+}
+
 /* Losses are repaired; ssthresh is as cached (3.3.4: "it does not cut down ssthresh"). After a
  * timeout the stack's slow start has brought cwnd where it is. */
 static inline void su_fast_start_recovered(struct su_fast_start_state *st,
@@ -235,6 +262,11 @@ static inline void su_fast_start_on_ack(struct su_fast_start_state *st,
 	su_rounds_on_ack(&st->rounds, ev);
 	if (st->phase == SU_PHASE_RECOVERING && ev->recovery == SU_RECOVERY_OPEN) {
 		su_fast_start_recovered(st, ev, v);
+		return;
+	}
+	if (st->phase == SU_PHASE_RECOVERING && !st->timed_out &&
+	    su_fast_start_lost_again(st, ev)) {
+		su_fast_start_congested(st, ev, v);
 		return;
 	}
 	if (st->phase == SU_PHASE_RECOVERING && !st->timed_out)
@@ -271,6 +303,7 @@ static inline void su_fast_start_on_loss(struct su_fast_start_state *st,
 	 * one". */
 	int in_window = ev->acked_bytes > st->begin_bytes && ev->acked_bytes < st->end_bytes;
 
+	su_rounds_on_loss(&st->rounds, ev);
 	if (started)
 		st->failed = 1;
 	if (!started || !in_window || !prm->quick_recovery || ev->loss == SU_LOSS_ECN) {
@@ -286,7 +319,8 @@ static inline void su_fast_start_on_loss(struct su_fast_start_state *st,
 	v->recovery_cwnd_pkts = su_fast_start_fallback_window(st, ev);
 	/* 3.3.4: without penalty: ssthresh and SACK information are kept. */
 	v->ssthresh_pkts = st->ssthresh_pkts;
-	if (ev->loss == SU_LOSS_TIMEOUT || ev->loss == SU_LOSS_PARTIAL_ACK) {
+	/* DECISION: the letter, cwnd 1, though standard slow start begins with more today. */
+	if (ev->loss == SU_LOSS_TIMEOUT || (ev->loss == SU_LOSS_PARTIAL_ACK && !ev->sack_ok)) {
 		st->timed_out = 1;
 		v->cwnd_pkts = 1;
 		v->recovery_cwnd_pkts = 0;

@@ -19,15 +19,29 @@ struct su_rounds {
 	uint32_t reserved;
 };
 
+/* Nothing is in flight: the round trip of what leaves now begins here, and ends when that is
+ * acknowledged. */
+static inline void su_rounds_on_send(struct su_rounds *rounds, const struct su_event *ev)
+{
+	rounds->begin_delivered_pkts = ev->delivered_pkts;
+	rounds->lost_pkts = ev->lost_pkts;
+	rounds->end_bytes = SU_OPEN_END;
+}
+
+/* A round trip with losses or marks is none to go by; and while the stack repairs or reduces, it
+ * may report no ACK at all, so that the round trip seems longer than it was. */
+static inline void su_rounds_on_loss(struct su_rounds *rounds, const struct su_event *ev)
+{
+	rounds->lost_pkts = ev->lost_pkts - 1;
+}
+
 static inline void su_rounds_on_ack(struct su_rounds *rounds, const struct su_event *ev)
 {
-	int lost = ev->lost_pkts != rounds->lost_pkts;
-
+	if (rounds->end_bytes == SU_OPEN_END)
+		rounds->end_bytes = ev->sent_bytes;
 	if (ev->acked_bytes < rounds->end_bytes)
 		return;
-	/* A round trip with losses is none to go by, and in recovery the stack may report no ACK at
-	 * all, so that it seems longer than it was. */
-	if (!lost)
+	if (ev->lost_pkts == rounds->lost_pkts)
 		rounds->most_pkts = su_max_u32(rounds->most_pkts,
 					       ev->delivered_pkts - rounds->begin_delivered_pkts);
 	rounds->begin_delivered_pkts = ev->delivered_pkts;
@@ -89,7 +103,9 @@ static inline int su_path_learn(struct su_path *path, const struct su_event *ev,
 		return 0;
 	if (evidence == SU_EVIDENCE_AT_LEAST && known && window_pkts < path->cwnd_pkts)
 		return 0;
-	if (!window_pkts)
+	/* DECISION: where no round trip at all was without loss, what was known was wrong: it is
+	 * forgotten. */
+	if (!window_pkts && !known)
 		return 0;
 
 	path->cwnd_pkts = window_pkts;

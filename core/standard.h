@@ -39,7 +39,8 @@ static inline void su_standard_init(struct su_standard_state *st,
 		v->why = SU_WHY_HANDSHAKE_LOSS;
 		return;
 	}
-	if (prm->iw_pkts != SU_LINUX_IW_PKTS)
+	/* In the middle of a connection the start is over. */
+	if (prm->iw_pkts != SU_LINUX_IW_PKTS && ev->sent_bytes <= 1)
 		v->cwnd_pkts = prm->iw_pkts;
 }
 
@@ -72,7 +73,7 @@ static inline void su_standard_on_send(struct su_standard_state *st,
 				       const struct su_event *ev, struct su_verdict *v)
 {
 	(void)prm;
-	(void)ev;
+	su_rounds_on_send(&st->rounds, ev);
 	if (!st->restart_pkts)
 		return;
 	v->cwnd_pkts = st->restart_pkts;
@@ -94,7 +95,7 @@ static inline void su_standard_on_loss(struct su_standard_state *st,
 				       const struct su_event *ev, struct su_verdict *v)
 {
 	(void)prm;
-	(void)ev;
+	su_rounds_on_loss(&st->rounds, ev);
 	st->restart_pkts = 0;
 	v->why = SU_WHY_ORDINARY_LOSS;
 }

@@ -170,6 +170,8 @@ static const struct table tables[] = {
 	 TO(known), ROWS(repaired_from_30)},
 	{"a_repair_never_has_a_larger_window_than_the_start", "3.3.4, DECISION", FAST_START,
 	 TO(known), ROWS(capped_repair)},
+	{"a_repair_that_loses_more_than_can_have_been_lost_at_first_is_congestion",
+	 "3.3.4, DECISION", FAST_START, TO(known), ROWS(lost_again)},
 	{"the_ack_that_shows_a_loss_ends_the_open_loop_too", "3.3.1, 3.3.4", FAST_START, TO(known),
 	 ROWS(loss_by_first_ack)},
 	{"a_timeout_in_fast_recovery_is_slow_start_without_penalty", "3.3.4", FAST_START,
@@ -193,7 +195,7 @@ static const struct table tables[] = {
 	{"a_pause_forgets_that_a_start_failed", "3.3.2", FAST_START, TO(known), ROWS(forgets)},
 	{"the_timeout_of_one_start_is_forgotten_by_the_next", "3.3.4", FAST_START, TO(known),
 	 ROWS(second_start)},
-	{"a_pause_in_the_middle_of_a_repair_uses_what_got_through", "3.3.2, DECISION", FAST_START,
+	{"a_pause_in_the_middle_of_a_repair_has_no_window_to_go_by", "3.3.2, DECISION", FAST_START,
 	 TO(known), ROWS(pause_in_repair)},
 };
 /* clang-format on */

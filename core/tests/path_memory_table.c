@@ -176,6 +176,9 @@ static const struct lesson short_transfers[] = {
 	{"a failed start that is back in slow start without a threshold: 18 / 2 = 9 is exact",
 	 ENDED(18, INF, SU_RECOVERY_OPEN, 460000, 3000, 396000, 40), SU_EVIDENCE_EXACT, 1,
 	 LEFT(9, INF, 460000, 3000, 396000, SU_ENDED_SLOW_START, 7)},
+	{"no round trip without loss, 1 - 1 = 0: what was known is forgotten",
+	 ENDED(1, 1, SU_RECOVERY_OPEN, 470000, 2000, 397000, 40), SU_EVIDENCE_EXACT, 1,
+	 LEFT(0, 1, 470000, 2000, 397000, SU_ENDED_AVOIDANCE, 8)},
 };
 
 static const struct lesson nothing_learnt[] = {

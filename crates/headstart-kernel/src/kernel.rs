@@ -28,6 +28,10 @@ pub struct Options {
     pub prefix_bits_v4: u8,
     /// The path memory's prefix length for IPv6, 0 to 128.
     pub prefix_bits_v6: u8,
+    /// Register by struct_ops links, where the kernel has them. False: as on a kernel without (Linux before 6.4).
+    pub links: bool,
+    /// Attach the marker by tcx links, where the kernel has them. False: as on a kernel without (Linux before 6.6).
+    pub tcx: bool,
 }
 
 impl Default for Options {
@@ -38,6 +42,8 @@ impl Default for Options {
             dscp: 1,
             prefix_bits_v4: 24,
             prefix_bits_v6: 48,
+            links: true,
+            tcx: true,
         }
     }
 }
@@ -51,6 +57,7 @@ pub struct Kernel {
     _links: Vec<Link>,
     startup: Object,
     mark: Object,
+    tcx: bool,
 }
 
 impl Kernel {
@@ -63,6 +70,7 @@ impl Kernel {
         let probe = Probe::run();
         probe.require()?;
         refuse_taken(options)?;
+        let links = options.links && probe.has(STRUCT_OPS_LINKS);
         let wanted: HashSet<&str> = options
             .startups
             .iter()
@@ -76,7 +84,7 @@ impl Kernel {
                 map.set_autocreate(false).map_err(|error| {
                     KernelError::operation(format!("leaving out {name}"), error)
                 })?;
-            } else if name.starts_with("su_") && !probe.has(STRUCT_OPS_LINKS) {
+            } else if name.starts_with("su_") && !links {
                 map.set_map_flags(0).map_err(|error| {
                     KernelError::operation(format!("registering {name} without a link"), error)
                 })?;
@@ -95,19 +103,20 @@ impl Kernel {
         }
         let mark = BpfObject::Mark.load(open)?;
 
-        let mut links = Vec::new();
+        let mut registered = Vec::new();
         for mut map in startup.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             if wanted.contains(name.as_str()) {
-                links.push(map.attach_struct_ops().map_err(|error| {
+                registered.push(map.attach_struct_ops().map_err(|error| {
                     KernelError::operation(format!("registering {name}"), error)
                 })?);
             }
         }
         Ok(Kernel {
-            _links: links,
+            _links: registered,
             startup,
             mark,
+            tcx: options.tcx,
         })
     }
 
@@ -117,7 +126,7 @@ impl Kernel {
     /// # Errors
     /// Only when the process is out of file descriptors.
     pub fn marker(&self) -> Result<Marker, KernelError> {
-        Marker::new(&self.mark)
+        Marker::new(&self.mark, self.tcx)
     }
 
     /// What is remembered of all paths, in no order.

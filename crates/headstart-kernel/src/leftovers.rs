@@ -9,6 +9,7 @@ use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
 use crate::cgroup;
+use crate::clsact::{self, Filter};
 use crate::error::KernelError;
 
 /// Something of ours without an owner.
@@ -20,6 +21,19 @@ pub enum Leftover {
         name: String,
         /// The id of its struct_ops map.
         map_id: u32,
+    },
+    /// A packet marker on a device of this network namespace, though no process holds it (Linux before 6.6).
+    Marker {
+        /// The device's name.
+        device: String,
+        /// The device's number.
+        ifindex: u32,
+        /// The clsact filter's handle.
+        handle: u32,
+        /// The clsact filter's priority.
+        priority: u32,
+        /// The id of its program.
+        program_id: u32,
     },
     /// A cgroup of a process that is gone. What still runs in it is not ours to end: it is moved out.
     Cgroup {
@@ -34,6 +48,12 @@ impl std::fmt::Display for Leftover {
             Leftover::Startup { name, map_id } => {
                 write!(f, "the congestion control {name} (struct_ops map {map_id})")
             }
+            Leftover::Marker {
+                device, priority, ..
+            } => write!(
+                f,
+                "the packet marker on {device} (clsact filter, priority {priority})"
+            ),
             Leftover::Cgroup { path } => write!(f, "the cgroup {}", path.display()),
         }
     }
@@ -42,6 +62,7 @@ impl std::fmt::Display for Leftover {
 /// Everything of ours that has no owner any more. What a running headstart holds is not among it.
 pub fn leftovers() -> Vec<Leftover> {
     let mut found = stale_startups();
+    found.extend(stale_markers());
     found.extend(stale_cgroups());
     found
 }
@@ -61,6 +82,20 @@ impl Leftover {
                 map.delete(&0u32.to_ne_bytes())
                     .map_err(|error| failed(&error))
             }
+            Leftover::Marker {
+                ifindex,
+                handle,
+                priority,
+                program_id,
+                ..
+            } => Filter {
+                ifindex: *ifindex,
+                handle: *handle,
+                priority: *priority,
+                program_id: *program_id,
+            }
+            .remove()
+            .map_err(|error| failed(&error)),
             Leftover::Cgroup { path } => match cgroup::dissolve(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&error)),
                 _ => Ok(()),
@@ -84,7 +119,7 @@ fn stale_startups() -> Vec<Leftover> {
             let stale = ours.contains(name.as_str())
                 && registered.contains(name.as_str())
                 && is_registered(map.id)
-                && !held.get_or_insert_with(open_map_ids).contains(&map.id);
+                && !held.get_or_insert_with(|| open_ids("map_id:")).contains(&map.id);
             stale.then_some(Leftover::Startup {
                 name,
                 map_id: map.id,
@@ -104,8 +139,33 @@ fn is_registered(map_id: u32) -> bool {
         .is_some_and(|state| state == 1u32.to_ne_bytes())
 }
 
-/// The ids of all BPF maps that some process has open, from `/proc/*/fdinfo`.
-fn open_map_ids() -> HashSet<u32> {
+/// A filter of ours whose program no process has open.
+fn stale_markers() -> Vec<Leftover> {
+    // Only root sees what other processes have open.
+    if !nix::unistd::geteuid().is_root() {
+        return Vec::new();
+    }
+    let mut held: Option<HashSet<u32>> = None;
+    let mut found = Vec::new();
+    for device in nix::net::if_::if_nameindex().iter().flatten() {
+        for filter in clsact::markers_on(device.index()).unwrap_or_default() {
+            let held = held.get_or_insert_with(|| open_ids("prog_id:"));
+            if !held.contains(&filter.program_id) {
+                found.push(Leftover::Marker {
+                    device: device.name().to_string_lossy().into_owned(),
+                    ifindex: filter.ifindex,
+                    handle: filter.handle,
+                    priority: filter.priority,
+                    program_id: filter.program_id,
+                });
+            }
+        }
+    }
+    found
+}
+
+/// The ids of all BPF maps (`map_id:`) or programs (`prog_id:`) that some process has open, from `/proc/*/fdinfo`.
+fn open_ids(key: &str) -> HashSet<u32> {
     let mut ids = HashSet::new();
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         for info in fs::read_dir(process.path().join("fdinfo"))
@@ -114,7 +174,7 @@ fn open_map_ids() -> HashSet<u32> {
             .flatten()
         {
             let text = fs::read_to_string(info.path()).unwrap_or_default();
-            let id = text.lines().find_map(|line| line.strip_prefix("map_id:"));
+            let id = text.lines().find_map(|line| line.strip_prefix(key));
             ids.extend(id.and_then(|id| id.trim().parse::<u32>().ok()));
         }
     }

@@ -5,6 +5,7 @@
 //! they have until they close.
 
 mod cgroup;
+mod clsact;
 mod contract;
 mod error;
 mod kernel;

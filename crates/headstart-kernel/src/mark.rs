@@ -1,11 +1,10 @@
 //! Attaching the marker of low-drop-priority packets to network devices.
 
-use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use libbpf_rs::{Object, TC_EGRESS, TcHookBuilder};
-use nix::sched::{CloneFlags, setns};
+use libbpf_rs::Object;
 
+use crate::clsact;
 use crate::error::KernelError;
 use crate::objects::BpfObject;
 
@@ -17,6 +16,7 @@ const ETHERNET_LIKE: [u32; 2] = [1, 772];
 pub struct Marker {
     ether: OwnedFd,
     raw: OwnedFd,
+    tcx: bool,
 }
 
 /// A marker on a device. Dropping it takes the marker off.
@@ -31,43 +31,11 @@ enum How {
     /// Linux 6.6: a link, which the kernel takes away with the process.
     Tcx(OwnedFd),
     /// Before: a filter of the device, which has to be taken off.
-    Clsact(Clsact),
-}
-
-/// A clsact filter, and what it takes to remove it: the namespace of its device may not be the dropper's.
-#[derive(Debug)]
-struct Clsact {
-    namespace: File,
-    program: OwnedFd,
-    ifindex: u32,
-    handle: u32,
-    priority: u32,
-}
-
-impl Clsact {
-    fn detach(&self) -> Result<(), String> {
-        setns(&self.namespace, CloneFlags::CLONE_NEWNET).map_err(|error| error.to_string())?;
-        let mut hook = TcHookBuilder::new(self.program.as_fd())
-            .ifindex(self.ifindex.cast_signed())
-            .handle(self.handle)
-            .priority(self.priority)
-            .hook(TC_EGRESS);
-        hook.detach().map_err(|error| error.to_string())
-    }
-}
-
-impl Drop for Clsact {
-    fn drop(&mut self) {
-        let done = std::thread::scope(|scope| scope.spawn(|| self.detach()).join());
-        // The device may be gone, and the filter with it.
-        if let Ok(Err(error)) = done {
-            tracing::debug!("taking the marker off the device {}: {error}", self.ifindex);
-        }
-    }
+    Clsact(clsact::Attached),
 }
 
 impl Marker {
-    pub(crate) fn new(object: &Object) -> Result<Marker, KernelError> {
+    pub(crate) fn new(object: &Object, tcx: bool) -> Result<Marker, KernelError> {
         let program = |name: &str| {
             let found = object.progs().find(|program| *program.name() == *name);
             let program = found.ok_or_else(|| KernelError::no_part(BpfObject::Mark, name))?;
@@ -79,6 +47,7 @@ impl Marker {
         Ok(Marker {
             ether: program("hs_mark_ether")?,
             raw: program("hs_mark_raw")?,
+            tcx,
         })
     }
 
@@ -93,16 +62,21 @@ impl Marker {
         } else {
             &self.raw
         };
-        match attach_tcx(program, ifindex) {
-            Ok(link) => Ok(Attachment {
-                _how: How::Tcx(link),
-            }),
-            Err(nix::Error::EINVAL | nix::Error::EOPNOTSUPP) => attach_clsact(program, ifindex)
-                .map(|hook| Attachment {
-                    _how: How::Clsact(hook),
-                }),
-            Err(error) => Err(refused(ifindex, error)),
+        if self.tcx {
+            match attach_tcx(program, ifindex) {
+                Ok(link) => {
+                    return Ok(Attachment {
+                        _how: How::Tcx(link),
+                    });
+                }
+                Err(nix::Error::EINVAL | nix::Error::EOPNOTSUPP) => {}
+                Err(error) => return Err(refused(ifindex, error)),
+            }
         }
+        let filter = clsact::attach(program, ifindex).map_err(|error| refused(ifindex, error))?;
+        Ok(Attachment {
+            _how: How::Clsact(filter),
+        })
     }
 }
 
@@ -128,29 +102,6 @@ fn attach_tcx(program: &OwnedFd, ifindex: u32) -> Result<OwnedFd, nix::Error> {
     }
     // SAFETY: the kernel has just made this descriptor for us; nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// The clsact qdisc is made where there is none, and left in place, empty: another program may have come to
-/// use it since.
-fn attach_clsact(program: &OwnedFd, ifindex: u32) -> Result<Clsact, KernelError> {
-    let namespace =
-        File::open("/proc/thread-self/ns/net").map_err(|error| refused(ifindex, error))?;
-    let program = program
-        .try_clone()
-        .map_err(|error| refused(ifindex, error))?;
-    let mut hook = TcHookBuilder::new(program.as_fd())
-        .ifindex(ifindex.cast_signed())
-        .hook(TC_EGRESS);
-    hook.create().map_err(|error| refused(ifindex, error))?;
-    let hook = hook.attach().map_err(|error| refused(ifindex, error))?;
-    let (handle, priority) = (hook.get_handle(), hook.get_priority());
-    Ok(Clsact {
-        namespace,
-        program,
-        ifindex,
-        handle,
-        priority,
-    })
 }
 
 /// The device's `ARPHRD_*` number, asked of the calling thread's namespace: sysfs shows only that in which it

@@ -268,7 +268,7 @@ fn tcx(btf: Option<&Btf<'_>>) -> Check {
             name,
             Verdict::Limited,
             "not in this kernel: markers are clsact filters, which stay on the device after kill -9",
-            "tc qdisc del dev DEVICE clsact removes them; Linux 6.6 or later does without",
+            "`headstart doctor --clean` removes them; Linux 6.6 or later does without",
         )
     }
 }

@@ -99,10 +99,10 @@ impl Lane {
         rtt_ms: u64,
         queue_pkts: u32,
     ) -> Lane {
-        let link = |rate: &str| LinkConfig {
-            rate: rate.parse().unwrap(),
-            delay: format!("{}us", rtt_ms * 500).parse().unwrap(),
-            queue: format!("drop-tail:{queue_pkts}").parse().unwrap(),
+        let link = |rate: &str| {
+            let delay = format!("{}us", rtt_ms * 500).parse().unwrap();
+            let queue = format!("drop-tail:{queue_pkts}").parse().unwrap();
+            LinkConfig::new(rate.parse().unwrap(), delay, queue)
         };
         let config = PathConfig {
             forward: link(rate),

@@ -10,6 +10,8 @@
 #include <bpf/bpf_helpers.h>
 #include "contract.h"
 
+#define NS_PER_US 1000
+
 /* What is kept for each socket under a start-up. */
 struct hs_conn {
 	union su_state state;

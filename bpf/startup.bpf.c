@@ -24,12 +24,13 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
+#include "paths.h"
+#include "records.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
 #define LINUX_UNPACED_PKTS 10	  /* tcp_update_skb_after_send, net/ipv4/tcp_output.c */
 #define LINUX_RTO_MIN_US   200000 /* TCP_RTO_MIN, include/net/tcp.h */
-#define NS_PER_US	   1000
 
 extern void cubictcp_init(struct sock *sk) __ksym;
 extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
@@ -38,18 +39,6 @@ extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
-	__type(key, struct hs_prefix);
-	__type(value, struct hs_path_entry);
-} hs_paths SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 22);
-} hs_records SEC(".maps");
 
 static __always_inline struct tcp_sock *tcp(struct sock *sk)
 {
@@ -118,119 +107,6 @@ static __always_inline __u8 loss_kind(struct sock *sk)
 	if (!icsk(sk)->icsk_pending)
 		return SU_LOSS_TIMEOUT;
 	return tcp(sk)->lost_out ? SU_LOSS_FAST : SU_LOSS_ECN;
-}
-
-/* ------------------------------------------------------------ path memory */
-
-/* The low 8 - bits of a byte are cleared; @bits: of the prefix, counted from this byte. */
-static __always_inline __u8 masked(__u8 byte, int bits)
-{
-	if (bits >= 8)
-		return byte;
-	return bits <= 0 ? 0 : byte & (__u8)(0xff00 >> bits);
-}
-
-static __always_inline int peer(struct sock *sk, __u8 addr[16])
-{
-	const struct sock_common *common = &sk->__sk_common;
-	const __be32 *words = common->skc_v6_daddr.in6_u.u6_addr32;
-
-	__builtin_memset(addr, 0, 16);
-	/* A listener for both families has IPv4 peers as ::ffff:a.b.c.d. */
-	if (common->skc_family == AF_INET ||
-	    (!words[0] && !words[1] && words[2] == bpf_htonl(0xffff))) {
-		__be32 v4 = common->skc_daddr;
-
-		__builtin_memcpy(addr, &v4, sizeof(v4));
-		return 4;
-	}
-	__builtin_memcpy(addr, common->skc_v6_daddr.in6_u.u6_addr8, 16);
-	return 6;
-}
-
-static __always_inline void prefix_of(struct sock *sk, struct hs_prefix *prefix)
-{
-	const struct hs_config *config = hs_config();
-	__u8 addr[16];
-	int i, bits;
-
-	*prefix = (struct hs_prefix){.family = (__u8)peer(sk, addr)};
-	if (!config)
-		return;
-	prefix->bits = prefix->family == 4 ? config->prefix_bits_v4 : config->prefix_bits_v6;
-	bits = prefix->bits;
-#pragma unroll
-	for (i = 0; i < 16; i++)
-		prefix->addr[i] = masked(addr[i], bits - 8 * i);
-}
-
-static __always_inline int recall(struct sock *sk, struct su_path *path)
-{
-	struct hs_path_entry *entry;
-	struct hs_prefix prefix;
-
-	prefix_of(sk, &prefix);
-	entry = bpf_map_lookup_elem(&hs_paths, &prefix);
-	if (!entry)
-		return 0;
-	*path = entry->path;
-	path->age_us = (bpf_ktime_get_ns() - entry->learnt_ns) / NS_PER_US;
-	return 1;
-}
-
-static __always_inline void learn(struct sock *sk, enum su_alg alg, const struct hs_conn *conn,
-				  const struct su_event *ev)
-{
-	struct su_proof proof = su_proof(alg, &conn->state, ev);
-	struct hs_path_entry entry = {};
-	struct hs_path_entry *known;
-	struct hs_prefix prefix;
-
-	if (proof.evidence == SU_EVIDENCE_NONE)
-		return;
-	prefix_of(sk, &prefix);
-	known = bpf_map_lookup_elem(&hs_paths, &prefix);
-	if (known)
-		entry = *known;
-	if (!su_path_learn(&entry.path, ev, proof))
-		return;
-	entry.learnt_ns = bpf_ktime_get_ns();
-	bpf_map_update_elem(&hs_paths, &prefix, &entry, BPF_ANY);
-}
-
-/* ---------------------------------------------------------------- records */
-
-static __always_inline void record(struct sock *sk, const struct hs_conn *conn,
-				   const struct su_event *ev, const struct su_path *path,
-				   __u8 old_phase)
-{
-	const struct hs_config *config = hs_config();
-	struct hs_record *out;
-
-	if (!config || config->record_level == HS_RECORD_NOTHING)
-		return;
-	if (config->record_level == HS_RECORD_DECISIONS && conn->verdict.why == SU_WHY_NONE &&
-	    conn->verdict.phase == old_phase)
-		return;
-	out = bpf_ringbuf_reserve(&hs_records, sizeof(*out), 0);
-	if (!out) {
-		hs_count(HS_COUNTER_RECORDS_LOST);
-		return;
-	}
-	__builtin_memset(out, 0, sizeof(*out));
-	out->at_ns = bpf_ktime_get_ns();
-	out->socket = (__u64)(unsigned long)sk;
-	out->alg = conn->alg;
-	out->local_port = sk->__sk_common.skc_num;
-	out->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
-	out->family = (__u8)peer(sk, out->remote_addr);
-	out->event = *ev;
-	out->verdict = conn->verdict;
-	if (path) {
-		out->path_known = 1;
-		out->path = *path;
-	}
-	bpf_ringbuf_submit(out, 0);
 }
 
 /* --------------------------------------------------------------- verdicts */

@@ -36,7 +36,7 @@ enum Verb {
     Doctor(doctor::DoctorArgs),
     List(list::ListArgs),
     Compare(compare::CompareArgs),
-    Path(path::PathArgs),
+    Path(Box<path::PathArgs>),
     Exec(exec::ExecArgs),
 }
 
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => doctor::run(&args),
         Verb::List(args) => list::run(&args),
         Verb::Compare(args) => compare::run(&args),
-        Verb::Path(args) => path::run(args),
+        Verb::Path(args) => path::run(*args),
         Verb::Exec(args) => exec::run(&args),
     };
     match done {

@@ -3,20 +3,25 @@
 mod command;
 mod server;
 mod summary;
+mod wire;
 
 use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
+use headstart_link::{RateSpec, Trace};
 use headstart_path::{
-    Emulation, LinkConfig, Namespace, PathConfig, PathError, PathReport, QueueSpec, Rate, Span,
+    Emulation, LinkConfig, Namespace, PathConfig, PathError, PathReport, QueueSpec, Span,
 };
 
 use crate::failure::Failure;
 use crate::process::Ending;
 use command::Events;
 use server::Server;
+use wire::WireArgs;
 
 /// The packets that a queue of one bandwidth-delay product is counted in.
 const FULL_PACKET_BYTES: u32 = 1500;
@@ -32,19 +37,33 @@ const LEAST_QUEUE_PKTS: u32 = 10;
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct PathArgs {
-    /// Rate from server to client ("down"), like 12mbit, 1.5mbit or 100kbit
-    #[arg(long)]
-    rate: Rate,
+    /// Rate from server to client ("down"): 12mbit, 1.5mbit, 100kbit; or in steps, 12mbit@0s,1mbit@10s,
+    /// from the beginning again with ,repeat@20s
+    #[arg(
+        long,
+        required_unless_present = "rate_trace",
+        conflicts_with = "rate_trace"
+    )]
+    rate: Option<RateSpec>,
 
     /// Rate from client to server ("up") [default: as --rate]
-    #[arg(long, value_name = "RATE")]
-    reverse_rate: Option<Rate>,
+    #[arg(long, value_name = "RATE", conflicts_with = "reverse_rate_trace")]
+    reverse_rate: Option<RateSpec>,
+
+    /// In place of --rate: a recorded trace in mahimahi's format
+    #[arg(long, value_name = "FILE")]
+    rate_trace: Option<PathBuf>,
+
+    /// In place of --reverse-rate: a recorded trace
+    #[arg(long, value_name = "FILE")]
+    reverse_rate_trace: Option<PathBuf>,
 
     /// Round-trip time of the empty path, half of it each way, like 400ms
     #[arg(long, value_name = "TIME")]
     rtt: Span,
 
-    /// Queue in front of the server-to-client link, like drop-tail:400 (packets)
+    /// Queue in front of the server-to-client link: drop-tail:400, priority:400, red:400,min=50,max=150,
+    /// priority-red:..., codel, fq-codel; sizes in packets, bytes (64KiB) or 1bdp
     /// [default: drop-tail of one bandwidth-delay product, at least 10 packets]
     #[arg(long)]
     queue: Option<QueueSpec>,
@@ -52,6 +71,13 @@ pub(crate) struct PathArgs {
     /// Queue in front of the client-to-server link [default: as --queue]
     #[arg(long, value_name = "QUEUE")]
     reverse_queue: Option<QueueSpec>,
+
+    /// The code point of low drop priority, for queues with priority drop [default: 1, or the queue's]
+    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(0..64))]
+    priority_dscp: Option<u8>,
+
+    #[command(flatten)]
+    wire: WireArgs,
 
     /// Start this shell command on the server's side first, and wait until its TCP port listens
     #[arg(long, value_name = "CMD")]
@@ -89,36 +115,62 @@ Exit code: CMD's own; 1 the run failed, 2 wrong usage, 3 this machine cannot, 13
 interrupted or terminated.";
 
 impl PathArgs {
-    fn config(&self) -> PathConfig {
+    fn config(&self) -> anyhow::Result<PathConfig> {
+        let read = |file: &Option<PathBuf>| file.as_deref().map(read_trace).transpose();
+        let rate = match read(&self.rate_trace)? {
+            Some(trace) => trace,
+            // One of the two is there, or this would not have been parsed.
+            None => self
+                .rate
+                .clone()
+                .context("neither --rate nor --rate-trace")?,
+        };
+        let reverse_rate = read(&self.reverse_rate_trace)?.or(self.reverse_rate.clone());
         let queue = self.queue.unwrap_or_else(|| {
-            let bytes = FULL_PACKET_BYTES;
-            QueueSpec::drop_tail_of_one_bdp(self.rate, self.rtt, bytes, LEAST_QUEUE_PKTS)
+            let (rate, bytes) = (rate.nominal(), FULL_PACKET_BYTES);
+            QueueSpec::drop_tail_of_one_bdp(rate, self.rtt, bytes, LEAST_QUEUE_PKTS)
         });
+        let link = |rate: RateSpec, delay_ns, queue: QueueSpec| {
+            let queue = match self.priority_dscp {
+                Some(dscp) => queue.with_low_priority_dscp(dscp),
+                None => queue,
+            };
+            LinkConfig {
+                rtt: self.rtt,
+                ..LinkConfig::new(rate.nominal(), Span::from_ns(delay_ns), queue)
+            }
+            .with_rate(rate)
+        };
         let reverse_delay_ns = self.rtt.as_ns() / 2;
-        let forward = LinkConfig {
-            rate: self.rate,
-            delay: Span::from_ns(self.rtt.as_ns() - reverse_delay_ns),
-            queue,
-        };
-        let reverse = LinkConfig {
-            rate: self.reverse_rate.unwrap_or(self.rate),
-            delay: Span::from_ns(reverse_delay_ns),
-            queue: self.reverse_queue.unwrap_or(queue),
-        };
-        PathConfig {
+        let mut reverse = link(
+            reverse_rate.unwrap_or(rate.clone()),
+            reverse_delay_ns,
+            self.reverse_queue.unwrap_or(queue),
+        );
+        let mut forward = link(rate, self.rtt.as_ns() - reverse_delay_ns, queue);
+        self.wire.apply(&mut forward, &mut reverse);
+        Ok(PathConfig {
             forward,
             reverse,
             lane: self.lane,
             log_packets: false,
-        }
+        })
     }
+}
+
+/// A trace in mahimahi's format.
+fn read_trace(file: &Path) -> anyhow::Result<RateSpec> {
+    let name = file.display().to_string();
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read the trace {name}"))?;
+    Ok(RateSpec::Trace(Trace::parse(&name, &text)?))
 }
 
 /// Runs the command and tears everything down.
 pub(crate) fn run(args: PathArgs) -> Result<(), Failure> {
     crate::process::check_exists(&args.command)?;
     let events = Events::watch().context("cannot watch for signals")?;
-    let emulation = Emulation::start(args.config())?;
+    let config = args.config().map_err(Failure::Usage)?;
+    let emulation = Emulation::start(config)?;
     let started = Instant::now();
     let (ending, report) = run_on(emulation, &args, &events)?;
     summary::print(&report);
@@ -175,6 +227,8 @@ impl From<PathError> for Failure {
     fn from(error: PathError) -> Failure {
         if error.cannot_here() {
             Failure::CannotHere(error.into())
+        } else if matches!(error, PathError::BadQueue { .. }) {
+            Failure::Usage(error.into())
         } else {
             Failure::Run(error.into())
         }
@@ -197,7 +251,11 @@ mod tests {
             .into_iter()
             .chain(arguments.split(' '))
             .chain(["--", "true"]);
-        Only::try_parse_from(arguments).unwrap().path.config()
+        Only::try_parse_from(arguments)
+            .unwrap()
+            .path
+            .config()
+            .unwrap()
     }
 
     #[test]
@@ -211,6 +269,46 @@ mod tests {
         assert_eq!(path.reverse.rate.to_string(), "1mbit");
         assert_eq!(path.reverse.queue.to_string(), "drop-tail:5");
         assert_eq!(path.forward.queue.to_string(), "drop-tail:10");
+    }
+
+    #[test]
+    fn impairments_are_of_the_direction_that_they_name_and_the_directions_draw_apart() {
+        let path = config("--rate 12mbit --rtt 400ms --loss 1% --reverse-jitter 5ms --seed 7");
+        assert_eq!(path.forward.loss.as_ref().unwrap().to_string(), "1%");
+        assert_eq!((path.forward.jitter, &path.reverse.loss), (None, &None));
+        assert_eq!(path.reverse.jitter.unwrap().to_string(), "5ms");
+        assert_ne!(path.forward.seed, path.reverse.seed);
+    }
+
+    #[test]
+    fn the_code_point_given_is_that_of_every_queue_with_priority_drop() {
+        let options = "--rate 12mbit --rtt 400ms --queue priority:1bdp --reverse-queue red:50";
+        let path = config(&format!("{options} --priority-dscp 8"));
+        assert_eq!(path.forward.queue.to_string(), "priority:1bdp,dscp=8");
+        assert_eq!(path.reverse.queue.to_string(), "red:50,min=5,max=15");
+        let path = config(options);
+        assert_eq!(path.forward.queue.low_priority_dscp(), Some(1));
+    }
+
+    #[test]
+    fn a_trace_stands_in_place_of_a_rate() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "1\n2\n").unwrap();
+        let name = file.path().to_str().unwrap();
+        let path = config(&format!(
+            "--rate-trace {name} --rtt 100ms --reverse-rate 1mbit"
+        ));
+        assert_eq!(path.forward.rate.to_string(), format!("trace {name}"));
+        assert_eq!(path.forward.queue.to_string(), "drop-tail:101");
+        assert_eq!(path.reverse.rate.to_string(), "1mbit");
+        fs::write(file.path(), "2\n1\n").unwrap();
+        let arguments = ["path", "--rate-trace", name, "--rtt", "1ms", "--", "true"];
+        let wrong = Only::try_parse_from(arguments).unwrap().path.config();
+        let said = wrong.unwrap_err().to_string();
+        assert!(
+            said.contains(&format!("{name}:2: 1 is earlier than 2")),
+            "{said}"
+        );
     }
 
     #[test]

@@ -56,13 +56,10 @@ fn serve() {
 }
 
 fn path() -> Emulation {
-    let link = LinkConfig {
-        rate: "40mbit".parse().unwrap(),
-        delay: "10ms".parse().unwrap(),
-        queue: "drop-tail:300".parse().unwrap(),
-    };
+    let (rate, delay) = ("40mbit".parse().unwrap(), "10ms".parse().unwrap());
+    let link = LinkConfig::new(rate, delay, "drop-tail:300".parse().unwrap());
     let config = PathConfig {
-        forward: link,
+        forward: link.clone(),
         reverse: link,
         lane: 9,
         log_packets: false,

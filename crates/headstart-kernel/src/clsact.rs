@@ -33,10 +33,13 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Takes it off a device of the calling thread's namespace. The qdisc is left in place, empty: another program
-    /// may have come to use it.
+    /// Takes a filter without an owner off a device of the calling thread's namespace.
     pub(crate) fn remove(&self) -> Result<(), libbpf_rs::Error> {
-        let program = Program::fd_from_id(self.program_id)?;
+        self.detach(&Program::fd_from_id(self.program_id)?)
+    }
+
+    /// The qdisc is left in place, empty: another program may have come to use it.
+    fn detach(&self, program: &OwnedFd) -> Result<(), libbpf_rs::Error> {
         let mut hook = TcHookBuilder::new(program.as_fd())
             .ifindex(self.ifindex.cast_signed())
             .handle(self.handle)
@@ -50,8 +53,8 @@ impl Filter {
 #[derive(Debug)]
 pub(crate) struct Attached {
     namespace: File,
-    /// Held, so that the filter can be told from one without an owner.
-    _program: OwnedFd,
+    /// As long as a process has it open, `leftovers` takes the filter for owned.
+    program: OwnedFd,
     filter: Filter,
 }
 
@@ -66,8 +69,8 @@ pub(crate) fn attach(
     let mut hook = TcHookBuilder::new(program.as_fd())
         .ifindex(ifindex.cast_signed())
         .hook(TC_EGRESS);
-    hook.create()?;
-    let hook = hook.attach()?;
+    hook.create().map_err(in_words)?;
+    let hook = hook.attach().map_err(in_words)?;
     Ok(Attached {
         namespace,
         filter: Filter {
@@ -76,14 +79,25 @@ pub(crate) fn attach(
             priority: hook.get_priority(),
             program_id,
         },
-        _program: program,
+        program,
     })
+}
+
+/// Where a module is missing the kernel answers with a bare "no such file".
+fn in_words(error: libbpf_rs::Error) -> Box<dyn std::error::Error> {
+    if error.kind() == libbpf_rs::ErrorKind::NotFound {
+        "this kernel has neither tcx nor clsact filters loaded (modprobe sch_ingress cls_bpf)"
+            .into()
+    } else {
+        error.into()
+    }
 }
 
 impl Attached {
     fn detach(&self) -> Result<(), String> {
         setns(&self.namespace, CloneFlags::CLONE_NEWNET).map_err(|error| error.to_string())?;
-        self.filter.remove().map_err(|error| error.to_string())
+        let done = self.filter.detach(&self.program);
+        done.map_err(|error| error.to_string())
     }
 }
 
@@ -140,8 +154,8 @@ fn request(ifindex: u32) -> Vec<u8> {
 /// One of our filters out of an `RTM_NEWTFILTER`, whose body is `struct tcmsg` and attributes.
 fn marker(body: &[u8]) -> Option<Filter> {
     let (ifindex, handle, info) = (word(body, 4)?, word(body, 8)?, word(body, 16)?);
-    let (_, options) = attributes(body.get(TCMSG_BYTES..)?)
-        .find(|(kind, _)| *kind == libc::TCA_OPTIONS)?;
+    let (_, options) =
+        attributes(body.get(TCMSG_BYTES..)?).find(|(kind, _)| *kind == libc::TCA_OPTIONS)?;
     let of = |wanted| attributes(options).find(|(kind, _)| *kind == wanted);
     let (_, name) = of(TCA_BPF_NAME)?;
     let (_, program_id) = of(TCA_BPF_ID)?;
@@ -195,7 +209,9 @@ mod tests {
     use super::*;
 
     fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
-        let mut bytes = ((NLATTR_BYTES + payload.len()) as u16).to_ne_bytes().to_vec();
+        let mut bytes = ((NLATTR_BYTES + payload.len()) as u16)
+            .to_ne_bytes()
+            .to_vec();
         bytes.extend(kind.to_ne_bytes());
         bytes.extend(payload);
         bytes.resize(bytes.len().next_multiple_of(PADDED_TO), 0);

@@ -119,7 +119,9 @@ fn stale_startups() -> Vec<Leftover> {
             let stale = ours.contains(name.as_str())
                 && registered.contains(name.as_str())
                 && is_registered(map.id)
-                && !held.get_or_insert_with(|| open_ids("map_id:")).contains(&map.id);
+                && !held
+                    .get_or_insert_with(|| open_ids("map_id:"))
+                    .contains(&map.id);
             stale.then_some(Leftover::Startup {
                 name,
                 map_id: map.id,

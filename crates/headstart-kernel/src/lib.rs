@@ -2,7 +2,8 @@
 //!
 //! Nothing is pinned. Everything that is loaded is held by file descriptors of this process, so that the kernel
 //! is as before when the process ends, however it ends. Connections that live on go on with the programs that
-//! they have until they close.
+//! they have until they close. Kernels without struct_ops links (before 6.4) keep the names, and kernels without
+//! tcx links (before 6.6) the markers, of a process that is killed: [`leftovers`] finds them.
 
 mod cgroup;
 mod clsact;

@@ -5,13 +5,31 @@
 
 #![forbid(unsafe_code)]
 
+mod dice;
+mod line;
 mod link;
+mod options;
+mod packet;
 mod queue;
+mod rate;
+mod share;
+mod size;
 mod spec;
+#[cfg(test)]
+mod testing;
 mod transmitter;
 mod units;
+mod wire;
 
 pub use link::{Counters, Departed, DropCounts, Fate, Link, LinkConfig};
-pub use queue::{DropReason, DropTail, Dropped, Packet, Queue, Waiting};
-pub use spec::{QueueSpec, QueueSpecError};
+pub use packet::{FULL_PACKET_BYTES, Packet};
+pub use queue::{DropReason, Dropped, Queue, Waiting};
+pub use rate::{RateSchedule, RateSpec, RateSpecError, Trace};
+pub use share::{Share, ShareError};
+pub use size::{QueueSize, QueueSizeError};
+pub use spec::{
+    CodelSpec, DEFAULT_LOW_PRIORITY_DSCP, FqCodelSpec, QueueContext, QueueSpec, QueueSpecError,
+    RedSpec,
+};
 pub use units::{Rate, Span, UnitError};
+pub use wire::{GilbertElliott, ImpairmentError, JitterSpec, LossSpec, ReorderSpec};

@@ -1,22 +1,62 @@
 //! A queue, a transmitter and a delay line, on virtual time stamps.
 
-use std::collections::VecDeque;
-
 use serde::Serialize;
 
-use crate::queue::{DropReason, Dropped, Packet, Queue, Waiting};
+use crate::line::Line;
+use crate::queue::{DropReason, Dropped, Queue, Waiting};
+use crate::spec::QueueContext;
 use crate::transmitter::Transmitter;
-use crate::{QueueSpec, QueueSpecError, Rate, Span};
+use crate::wire::{JitterSpec, LossSpec, ReorderSpec, Wire};
+use crate::{Packet, QueueSpec, QueueSpecError, Rate, RateSpec, Share, Span};
 
 /// One direction of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkConfig {
     /// Bits a second on the wire.
-    pub rate: Rate,
+    pub rate: RateSpec,
     /// From the last bit sent to the packet's arrival at the far end.
     pub delay: Span,
     /// What waits for the transmitter.
     pub queue: QueueSpec,
+    /// The round-trip time of the empty path: what a queue that is given as a share of the
+    /// bandwidth-delay product is measured by.
+    pub rtt: Span,
+    /// Packets lost on the wire.
+    pub loss: Option<LossSpec>,
+    /// Delay that is different for each packet.
+    pub jitter: Option<JitterSpec>,
+    /// Packets that others overtake.
+    pub reorder: Option<ReorderSpec>,
+    /// How likely a packet comes twice, the copy right behind it.
+    pub duplicate: Option<Share>,
+    /// The seed of everything that is drawn by lot: the same seed and the same arrivals give the
+    /// same fates.
+    pub seed: u64,
+}
+
+impl LinkConfig {
+    /// A link of a fixed rate and delay that spoils nothing on the wire, in a path that is as long
+    /// in the other direction.
+    #[must_use]
+    pub const fn new(rate: Rate, delay: Span, queue: QueueSpec) -> LinkConfig {
+        LinkConfig {
+            rate: RateSpec::Fixed(rate),
+            delay,
+            queue,
+            rtt: Span::from_ns(delay.as_ns().saturating_mul(2)),
+            loss: None,
+            jitter: None,
+            reorder: None,
+            duplicate: None,
+            seed: 0,
+        }
+    }
+
+    /// The same link at this rate.
+    #[must_use]
+    pub fn with_rate(self, rate: RateSpec) -> LinkConfig {
+        LinkConfig { rate, ..self }
+    }
 }
 
 /// What became of an arriving packet, as far as it is known on arrival.
@@ -44,6 +84,8 @@ pub struct Departed<P> {
     pub started_ns: u64,
     /// When it is due at the far end: its last bit sent, and the delay.
     pub due_ns: u64,
+    /// Whether it is the second of two, made by duplication.
+    pub is_copy: bool,
 }
 
 /// Packets dropped, by reason.
@@ -55,6 +97,13 @@ impl DropCounts {
     #[must_use]
     pub fn of(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]
+    }
+
+    /// The reasons for which packets were dropped, and how many.
+    pub fn by_reason(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        let all = DropReason::ALL.iter();
+        all.map(|&reason| (reason, self.of(reason)))
+            .filter(|(_, pkts)| *pkts > 0)
     }
 
     /// Packets dropped for any reason.
@@ -89,6 +138,12 @@ pub struct Counters {
     pub dropped_pkts: DropCounts,
     /// Bytes dropped.
     pub dropped_bytes: u64,
+    /// Copies made on the wire: `in + duplicated = out + dropped + still in the link`.
+    pub duplicated_pkts: u64,
+    /// Bytes of these copies.
+    pub duplicated_bytes: u64,
+    /// Packets that the queue gave a congestion mark.
+    pub marked_pkts: u64,
     /// How long the transmitter was sending, the packet in transmission included as a whole.
     pub busy_ns: u64,
     /// The most packets that ever waited.
@@ -100,12 +155,12 @@ pub struct Counters {
 /// It works on time stamps alone, so it may be asked late: a packet asked for late has the same
 /// [`Departed::due_ns`] as one asked for in time, and the next packet is not late because of it.
 pub struct Link<P> {
-    delay_ns: u64,
     queue: Box<dyn Queue<P> + Send>,
     transmitter: Transmitter,
-    /// Sent or in transmission, in order of `due_ns`. As long as a packet waits in the queue there
-    /// is one in transmission here.
-    line: VecDeque<Departed<P>>,
+    wire: Wire,
+    keeps_order: bool,
+    /// Sent or in transmission, and not lost.
+    line: Line<P>,
     dropped: Vec<Dropped<P>>,
     /// Of `dropped`, how many are counted already.
     counted_drops: usize,
@@ -114,17 +169,32 @@ pub struct Link<P> {
 }
 
 impl<P: Packet> Link<P> {
-    /// An empty, idle link.
+    /// An empty, idle link whose schedule or trace begins at time 0.
     ///
     /// # Errors
     /// A queue that cannot be, see [`QueueSpec::check`].
     pub fn new(config: &LinkConfig) -> Result<Link<P>, QueueSpecError> {
-        config.queue.check()?;
+        Link::starting_at(config, 0)
+    }
+
+    /// An empty, idle link whose schedule or trace begins at `origin_ns`.
+    ///
+    /// # Errors
+    /// A queue that cannot be, see [`QueueSpec::check`].
+    pub fn starting_at(config: &LinkConfig, origin_ns: u64) -> Result<Link<P>, QueueSpecError> {
+        let context = QueueContext {
+            rate: config.rate.nominal(),
+            rtt: config.rtt,
+            seed: config.seed,
+        };
+        let wire = Wire::new(config);
+        let keeps_order = wire.keeps_order();
         Ok(Link {
-            delay_ns: config.delay.as_ns(),
-            queue: config.queue.build(),
-            transmitter: Transmitter::new(config.rate),
-            line: VecDeque::new(),
+            queue: config.queue.build(&context)?,
+            transmitter: Transmitter::new(&config.rate, origin_ns),
+            wire,
+            keeps_order,
+            line: Line::new(keeps_order),
             dropped: Vec::new(),
             counted_drops: 0,
             counters: Counters::default(),
@@ -158,26 +228,33 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// When the next packet is due at the far end; `None` when the link is empty.
+    /// When to ask for due packets next: never later than the next one is due, and earlier only
+    /// where that is not known before another transmission begins. `None` when the link is empty.
     #[must_use]
     pub fn next_due_ns(&self) -> Option<u64> {
-        self.line.front().map(|first| first.due_ns)
+        let first_due_ns = self.line.first_due_ns();
+        if self.queue.len_pkts() == 0 || (self.keeps_order && first_due_ns.is_some()) {
+            return first_due_ns;
+        }
+        let next_start_ns = self.transmitter.free_ns();
+        Some(first_due_ns.map_or(next_start_ns, |due_ns| due_ns.min(next_start_ns)))
     }
 
     /// The next packet that is due at the far end by `now_ns`.
     pub fn pop_due(&mut self, now_ns: u64) -> Option<Departed<P>> {
         let now_ns = self.advance(now_ns);
-        if self.line.front()?.due_ns > now_ns {
+        if self.line.first_due_ns()? > now_ns {
             return None;
         }
-        let departed = self.line.pop_front()?;
+        let departed = self.line.pop()?;
         self.counters.out_pkts += 1;
         self.counters.out_bytes += u64::from(departed.packet.wire_bytes());
         Some(departed)
     }
 
-    /// The packets dropped since this was last called, in the order in which they were dropped.
-    /// A caller that never asks keeps them all in memory.
+    /// The packets dropped since this was last called, in the order in which their fates were
+    /// decided: that of a packet lost on the wire is known when its transmission begins, before
+    /// its `dropped_ns`. A caller that never asks keeps them all in memory.
     pub fn take_dropped(&mut self) -> impl Iterator<Item = Dropped<P>> + '_ {
         self.counted_drops = 0;
         self.dropped.drain(..)
@@ -186,7 +263,7 @@ impl<P: Packet> Link<P> {
     /// Takes out everything that is still in the link, in transmission or on the way first, then
     /// what waits. For the end of a run; none of it counts as having reached the far end.
     pub fn drain(&mut self) -> Vec<Waiting<P>> {
-        let on_the_way = self.line.drain(..).map(|departed| Waiting {
+        let on_the_way = std::iter::from_fn(|| self.line.pop()).map(|departed| Waiting {
             packet: departed.packet,
             arrived_ns: departed.arrived_ns,
             queue_len_pkts: departed.queue_len_pkts,
@@ -210,6 +287,7 @@ impl<P: Packet> Link<P> {
     pub fn counters(&self) -> Counters {
         Counters {
             busy_ns: self.transmitter.busy_ns(),
+            marked_pkts: self.queue.marked_pkts(),
             ..self.counters
         }
     }
@@ -229,15 +307,42 @@ impl<P: Packet> Link<P> {
                 break;
             };
             let sent_ns = self.transmitter.send(next.packet.wire_bytes());
-            self.line.push_back(Departed {
-                packet: next.packet,
-                arrived_ns: next.arrived_ns,
-                queue_len_pkts: next.queue_len_pkts,
-                started_ns,
-                due_ns: sent_ns.saturating_add(self.delay_ns),
-            });
+            self.send_on(next, started_ns, sent_ns);
         }
         self.count_drops();
+    }
+
+    /// Puts a packet on the wire, where it has been from `started_ns` to `sent_ns`.
+    fn send_on(&mut self, sent: Waiting<P>, started_ns: u64, sent_ns: u64) {
+        let passage = self.wire.carry(sent_ns);
+        if passage.lost {
+            self.dropped.push(Dropped {
+                waiting: sent,
+                dropped_ns: sent_ns,
+                reason: DropReason::Lost,
+            });
+            return;
+        }
+        let departed = Departed {
+            packet: sent.packet,
+            arrived_ns: sent.arrived_ns,
+            queue_len_pkts: sent.queue_len_pkts,
+            started_ns,
+            due_ns: passage.due_ns,
+            is_copy: false,
+        };
+        if !passage.duplicated {
+            return self.line.push(departed);
+        }
+        self.counters.duplicated_pkts += 1;
+        self.counters.duplicated_bytes += u64::from(departed.packet.wire_bytes());
+        let copy = Departed {
+            packet: departed.packet.clone(),
+            is_copy: true,
+            ..departed
+        };
+        self.line.push(departed);
+        self.line.push(copy);
     }
 
     fn count_drops(&mut self) {

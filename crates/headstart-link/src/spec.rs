@@ -1,12 +1,27 @@
-//! Which queue a link has, as people write it: `drop-tail:400`.
+//! Which queue a link has, as people write it: `drop-tail:400`, `priority:1bdp,dscp=1`.
+
+mod codel;
+mod red;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::queue::{DropTail, Packet, Queue};
-use crate::{Rate, Span};
+use crate::options::Options;
+use crate::packet::{FULL_PACKET_BYTES, Packet};
+use crate::queue::{Codel, DropTail, FqCodel, Queue, Red};
+use crate::{QueueSize, Rate, Span};
+
+pub use codel::{CodelSpec, FqCodelSpec};
+pub use red::RedSpec;
+
+/// The code point of low drop priority unless another is given: LE, "lower effort" (RFC 8622),
+/// which is also what Headstart's marker sets.
+pub const DEFAULT_LOW_PRIORITY_DSCP: u8 = 1;
+
+/// The highest code point: it has 6 bits.
+const LAST_DSCP: u8 = 63;
 
 /// The kind and size of a link's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -14,13 +29,39 @@ use crate::{Rate, Span};
 pub enum QueueSpec {
     /// First in, first out; a packet that finds the queue full is dropped.
     DropTail {
-        /// How many packets may wait, besides the one in transmission; at least 1.
-        limit_pkts: u32,
+        /// How much may wait, besides the packet in transmission.
+        limit: QueueSize,
     },
+    /// Drop-tail with priority drop (Fast Start, section 3.2): the queue of a full router loses a
+    /// packet of low priority, the newest, before it loses another. The order stays.
+    Priority {
+        /// How much may wait, besides the packet in transmission.
+        limit: QueueSize,
+        /// The code point that marks low priority, 0 to 63.
+        dscp: u8,
+    },
+    /// Random early detection, with priority drop on top or without.
+    Red(RedSpec),
+    /// Controlled delay: drops at the head when packets wait too long for too long.
+    Codel(CodelSpec),
+    /// A queue a flow, served in turn, each under its own `CoDel`.
+    FqCodel(FqCodelSpec),
 }
 
 /// The kinds of queue there are, as `--queue` names them.
-const KNOWN: &str = "drop-tail:PACKETS";
+const KNOWN: &str = "drop-tail:LIMIT, priority:LIMIT, red:LIMIT, priority-red:LIMIT, \
+    codel[:LIMIT], fq-codel[:LIMIT]";
+
+/// What a queue has to know of the link that it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueContext {
+    /// The link's rate; its mean, if it changes.
+    pub rate: Rate,
+    /// The round-trip time of the empty path.
+    pub rtt: Span,
+    /// The seed of what is drawn by lot.
+    pub seed: u64,
+}
 
 /// A queue that cannot be, with what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,11 +72,13 @@ pub enum QueueSpecError {
         /// What was given.
         text: String,
     },
-    /// The size is missing or not a whole number.
-    #[error("queue {text:?} needs a size in whole packets: write it like \"drop-tail:400\"")]
+    /// The size is missing or none.
+    #[error("queue {text:?} needs a size{why}")]
     BadLimit {
         /// What was given.
         text: String,
+        /// What is wrong with it, and what to write instead.
+        why: String,
     },
     /// A queue of 0 packets would lose every packet that comes while another is in transmission.
     #[error("queue {text:?} has room for 0 packets: give at least 1, like \"drop-tail:1\"")]
@@ -43,9 +86,57 @@ pub enum QueueSpecError {
         /// What was given.
         text: String,
     },
+    /// A queue in bytes that no full packet fits into would lose all of them.
+    #[error(
+        "queue {text:?} has room for {limit}: give at least {FULL_PACKET_BYTES}B, a full packet"
+    )]
+    BelowOnePacket {
+        /// What was given.
+        text: String,
+        /// Its size.
+        limit: QueueSize,
+    },
+    /// RED's thresholds are not in order, or one is in bytes and the other is not.
+    #[error("queue {kind:?} needs min < max, both in packets or both in bytes (got {min}, {max})")]
+    Thresholds {
+        /// `red` or `priority-red`.
+        kind: &'static str,
+        /// The lower one.
+        min: QueueSize,
+        /// The upper one.
+        max: QueueSize,
+    },
+    /// An option that this kind of queue does not have.
+    #[error("queue {text:?} has no option {option:?}: {known}")]
+    UnknownOption {
+        /// What was given.
+        text: String,
+        /// The option.
+        option: String,
+        /// The options there are.
+        known: String,
+    },
+    /// An option with a value that it cannot have.
+    #[error("queue {text:?}, option {option:?}: {cause}")]
+    BadOption {
+        /// What was given.
+        text: String,
+        /// The option.
+        option: String,
+        /// What is wrong with it.
+        cause: String,
+    },
 }
 
 impl QueueSpec {
+    /// Drop-tail of so many packets.
+    #[must_use]
+    pub const fn drop_tail(limit_pkts: u32) -> Self {
+        QueueSpec::DropTail {
+            limit: QueueSize::Packets(limit_pkts),
+        }
+    }
+
     /// Drop-tail that holds the bandwidth-delay product in packets of `wire_bytes` bytes, and at
     /// least `at_least_pkts`.
     #[must_use]
@@ -60,27 +151,95 @@ impl QueueSpec {
             .unwrap_or(u32::MAX)
             .max(at_least_pkts)
             .max(1);
-        QueueSpec::DropTail { limit_pkts }
+        QueueSpec::drop_tail(limit_pkts)
+    }
+
+    /// The code point that marks low drop priority, if the queue looks at it.
+    #[must_use]
+    pub fn low_priority_dscp(&self) -> Option<u8> {
+        match self {
+            QueueSpec::Priority { dscp, .. } => Some(*dscp),
+            QueueSpec::Red(red) => red.low_priority_dscp,
+            QueueSpec::DropTail { .. } | QueueSpec::Codel(_) | QueueSpec::FqCodel(_) => None,
+        }
+    }
+
+    /// The same queue with another code point of low priority, if it has priority drop at all.
+    #[must_use]
+    pub fn with_low_priority_dscp(self, dscp: u8) -> Self {
+        match self {
+            QueueSpec::Priority { limit, .. } => QueueSpec::Priority { limit, dscp },
+            QueueSpec::Red(red) if red.low_priority_dscp.is_some() => QueueSpec::Red(RedSpec {
+                low_priority_dscp: Some(dscp),
+                ..red
+            }),
+            _ => self,
+        }
+    }
+
+    /// How much may wait.
+    #[must_use]
+    pub fn limit(&self) -> QueueSize {
+        match self {
+            QueueSpec::DropTail { limit } | QueueSpec::Priority { limit, .. } => *limit,
+            QueueSpec::Red(red) => red.limit,
+            QueueSpec::Codel(codel) => codel.limit,
+            QueueSpec::FqCodel(fq_codel) => fq_codel.limit,
+        }
     }
 
     /// Refuses what was built by hand and cannot be. What was parsed is always valid.
     ///
     /// # Errors
-    /// [`QueueSpecError::ZeroLimit`] when there is room for no packet.
+    /// What is wrong with it, and what to write instead.
     pub fn check(&self) -> Result<(), QueueSpecError> {
+        let text = || self.to_string();
+        let limit = self.limit();
+        match limit {
+            limit if limit.is_zero() => return Err(QueueSpecError::ZeroLimit { text: text() }),
+            QueueSize::Bytes(bytes) if bytes < u64::from(FULL_PACKET_BYTES) => {
+                return Err(QueueSpecError::BelowOnePacket {
+                    text: text(),
+                    limit,
+                });
+            }
+            _ => {}
+        }
+        if self
+            .low_priority_dscp()
+            .is_some_and(|dscp| dscp > LAST_DSCP)
+        {
+            return Err(QueueSpecError::BadOption {
+                text: text(),
+                option: "dscp".to_owned(),
+                cause: format!("a code point has 6 bits: give 0 to {LAST_DSCP}"),
+            });
+        }
         match self {
-            QueueSpec::DropTail { limit_pkts: 0 } => Err(QueueSpecError::ZeroLimit {
-                text: self.to_string(),
-            }),
-            QueueSpec::DropTail { .. } => Ok(()),
+            QueueSpec::Red(red) => red.check(),
+            QueueSpec::Codel(codel) => codel.check(),
+            QueueSpec::FqCodel(fq_codel) => fq_codel.check(),
+            QueueSpec::DropTail { .. } | QueueSpec::Priority { .. } => Ok(()),
         }
     }
 
     /// The queue itself, empty.
-    pub(crate) fn build<P: Packet>(self) -> Box<dyn Queue<P> + Send> {
-        match self {
-            QueueSpec::DropTail { limit_pkts } => Box::new(DropTail::new(limit_pkts)),
-        }
+    ///
+    /// # Errors
+    /// As [`QueueSpec::check`].
+    pub fn build<P: Packet>(
+        &self,
+        context: &QueueContext,
+    ) -> Result<Box<dyn Queue<P> + Send>, QueueSpecError> {
+        self.check()?;
+        let limit = self.limit().resolve(context.rate, context.rtt);
+        Ok(match self {
+            QueueSpec::DropTail { .. } => Box::new(DropTail::new(limit, None)),
+            QueueSpec::Priority { dscp, .. } => Box::new(DropTail::new(limit, Some(*dscp))),
+            QueueSpec::Red(red) => Box::new(Red::new(red, context)?),
+            QueueSpec::Codel(codel) => Box::new(Codel::new(codel, context)),
+            QueueSpec::FqCodel(fq_codel) => Box::new(FqCodel::new(fq_codel, context)),
+        })
     }
 }
 
@@ -88,25 +247,40 @@ impl FromStr for QueueSpec {
     type Err = QueueSpecError;
 
     fn from_str(text: &str) -> Result<QueueSpec, QueueSpecError> {
-        let owned = || text.to_owned();
-        let (kind, size) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
-        match kind {
-            "drop-tail" => {
-                let limit_pkts = size
-                    .parse()
-                    .map_err(|_| QueueSpecError::BadLimit { text: owned() })?;
-                let spec = QueueSpec::DropTail { limit_pkts };
-                spec.check().map(|()| spec)
+        let mut options = Options::of(text);
+        let spec = match options.kind {
+            "drop-tail" => QueueSpec::DropTail {
+                limit: options.needed_limit()?,
+            },
+            "priority" => QueueSpec::Priority {
+                limit: options.needed_limit()?,
+                dscp: options.value("dscp")?.unwrap_or(DEFAULT_LOW_PRIORITY_DSCP),
+            },
+            "red" => QueueSpec::Red(RedSpec::parse(&mut options, false)?),
+            "codel" => QueueSpec::Codel(CodelSpec::parse(&mut options)?),
+            "fq-codel" => QueueSpec::FqCodel(FqCodelSpec::parse(&mut options)?),
+            "priority-red" => QueueSpec::Red(RedSpec::parse(&mut options, true)?),
+            _ => {
+                let text = text.to_owned();
+                return Err(QueueSpecError::UnknownKind { text });
             }
-            _ => Err(QueueSpecError::UnknownKind { text: owned() }),
-        }
+        };
+        options.finish()?;
+        spec.check().map(|()| spec)
     }
 }
 
 impl fmt::Display for QueueSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            QueueSpec::DropTail { limit_pkts } => f.pad(&format!("drop-tail:{limit_pkts}")),
+            QueueSpec::DropTail { limit } => f.pad(&format!("drop-tail:{limit}")),
+            QueueSpec::Priority { limit, dscp } if *dscp == DEFAULT_LOW_PRIORITY_DSCP => {
+                f.pad(&format!("priority:{limit}"))
+            }
+            QueueSpec::Priority { limit, dscp } => f.pad(&format!("priority:{limit},dscp={dscp}")),
+            QueueSpec::Red(red) => f.pad(&red.to_string()),
+            QueueSpec::Codel(codel) => f.pad(&codel.to_string()),
+            QueueSpec::FqCodel(fq_codel) => f.pad(&fq_codel.to_string()),
         }
     }
 }
@@ -129,38 +303,87 @@ impl From<QueueSpec> for String {
 mod tests {
     use super::*;
 
+    fn spec(text: &str) -> QueueSpec {
+        text.parse().unwrap()
+    }
+
     fn error(text: &str) -> String {
         text.parse::<QueueSpec>().unwrap_err().to_string()
     }
 
     #[test]
     fn a_queue_is_written_as_it_is_read() {
-        let spec: QueueSpec = "drop-tail:400".parse().unwrap();
-        assert_eq!(spec, QueueSpec::DropTail { limit_pkts: 400 });
-        assert_eq!(spec.to_string(), "drop-tail:400");
-        assert_eq!(serde_json::to_string(&spec).unwrap(), "\"drop-tail:400\"");
-        assert_eq!(
-            serde_json::from_str::<QueueSpec>("\"drop-tail:400\"").unwrap(),
-            spec
-        );
+        assert_eq!(spec("drop-tail:400"), QueueSpec::drop_tail(400));
+        for text in [
+            "drop-tail:400",
+            "drop-tail:64KiB",
+            "drop-tail:0.2bdp",
+            "priority:50",
+            "priority:75kB,dscp=8",
+            "red:50,min=5,max=15",
+            "red:1bdp,min=0.1bdp,max=0.3bdp,max_p=10%,w_q=1%,gentle,ecn,mean_packet_bytes=1000",
+            "priority-red:50,min=5kB,max=15kB",
+            "priority-red:50,min=5,max=15,dscp=8",
+            "codel:1000",
+            "codel:1bdp,target=20ms,interval=400ms,ecn",
+            "fq-codel:10240",
+            "fq-codel:64KiB,flows=16,quantum=300,target=20ms,interval=400ms,no-ecn",
+        ] {
+            assert_eq!(spec(text).to_string(), text);
+            let json = serde_json::to_string(&spec(text)).unwrap();
+            assert_eq!(json, format!("{text:?}"));
+            assert_eq!(
+                serde_json::from_str::<QueueSpec>(&json).unwrap(),
+                spec(text)
+            );
+        }
+        assert_eq!(spec("priority:50, dscp=1"), spec("priority:50p"));
+        assert_eq!(spec("red:50"), spec("red:50,max=15,min=5,max_p=0.02"));
+        assert_eq!(spec("codel"), QueueSpec::Codel(CodelSpec::default()));
+        assert_eq!(spec("codel:ecn").to_string(), "codel:1000,ecn");
+        assert_eq!(spec("fq-codel"), QueueSpec::FqCodel(FqCodelSpec::default()));
+        let remarked = spec("priority:50").with_low_priority_dscp(8);
+        assert_eq!(remarked.to_string(), "priority:50,dscp=8");
     }
 
     #[test]
     fn a_queue_that_cannot_be_is_refused_with_the_next_step() {
         assert!(error("drop-tail:0").contains("give at least 1"));
+        assert!(error("drop-tail:0bdp").contains("give at least 1"));
+        assert!(error("drop-tail:100B").contains("give at least 1500B"));
         assert!(error("drop-tail").contains("write it like \"drop-tail:400\""));
-        assert!(error("drop-tail:many").contains("whole packets"));
-        assert!(error("drop-tail:-1").contains("whole packets"));
-        assert!(error("codle:5").contains("known are drop-tail:PACKETS"));
-        assert!(QueueSpec::DropTail { limit_pkts: 0 }.check().is_err());
+        assert!(error("priority").contains("write it like \"priority:400\""));
+        assert!(error("drop-tail:-1").contains("write it like \"50\""));
+        assert!(error("drop-tail:5,5").contains("no option \"5\": there is none"));
+        assert!(error("priority:5,dcsp=5").contains("no option \"dcsp\": known are dscp"));
+        assert!(error("priority:5,dscp=5,dscp=6").contains("given twice"));
+        assert!(error("priority:5,dscp=64").contains("give 0 to 63"));
+        assert!(error("priority:5,dscp=x").contains("option \"dscp\""));
+        assert!(error("red:99,min=80,max=20").contains("\"red\" needs min < max"));
+        assert!(error("red:99,min=80,max=20").contains("(got 80, 20)"));
+        assert!(error("red:99,min=80").contains("(got 80, 15)"));
+        assert!(error("red:99,min=5,max=15kB").contains("both in bytes (got 5, 15kB)"));
+        assert!(error("red:99,w_q=0").contains("the average never moves"));
+        assert!(error("red:99,w_q=2").contains("option \"w_q\": \"2\" is no share"));
+        assert!(error("red:99,gentle=yes").contains("takes no value"));
+        assert!(error("red:99,dscp=1").contains("no option \"dscp\": known are min, max"));
+        assert!(error("red:5,15").contains("no option \"15\""));
+        assert!(error("codel,target=1s").contains("of no known kind"));
+        assert!(error("codel:target=1s").contains("0 < target < interval (got 1s, 100ms)"));
+        assert!(error("codel:no-ecn").contains("known are target, interval, ecn"));
+        assert!(error("codel:0").contains("give at least 1"));
+        assert!(error("fq-codel:flows=0").contains("give 1 to 65536"));
+        assert!(error("fq-codel:quantum=10").contains("at least 256"));
+        assert!(error("codle:5").contains("known are drop-tail:LIMIT"));
+        assert!(QueueSpec::drop_tail(0).check().is_err());
     }
 
     #[test]
     fn one_bandwidth_delay_product_is_400_packets_on_the_satellite_path() {
         let (rate, rtt) = ("12mbit".parse().unwrap(), "400ms".parse().unwrap());
         let spec = QueueSpec::drop_tail_of_one_bdp(rate, rtt, 1500, 10);
-        assert_eq!(spec, QueueSpec::DropTail { limit_pkts: 400 });
+        assert_eq!(spec, QueueSpec::drop_tail(400));
         let spec = QueueSpec::drop_tail_of_one_bdp(rate, Span::ZERO, 1500, 10);
-        assert_eq!(spec, QueueSpec::DropTail { limit_pkts: 10 });
+        assert_eq!(spec, QueueSpec::drop_tail(10));
     }
 }

@@ -180,6 +180,11 @@ impl Rate {
         Ok(Rate(bits_per_s))
     }
 
+    /// 1 in place of 0.
+    pub(crate) const fn at_least_one(bits_per_s: u64) -> Rate {
+        Rate(if bits_per_s == 0 { 1 } else { bits_per_s })
+    }
+
     /// In bits a second; at least 1.
     #[must_use]
     pub fn bits_per_s(self) -> u64 {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
 use headstart_link::{
-    Departed, DropReason, Dropped, Fate, Link, LinkConfig, Packet, QueueSpec, Rate, Span,
+    Departed, DropReason, Dropped, Fate, Link, LinkConfig, Packet, QueueSize, QueueSpec, Rate, Span,
 };
 use proptest::prelude::*;
 
@@ -22,12 +22,7 @@ impl Packet for Numbered {
 
 fn link(rate: &str, delay: &str, queue: &str) -> Link<Numbered> {
     let (rate, delay) = (rate.parse().unwrap(), delay.parse().unwrap());
-    Link::new(&LinkConfig {
-        rate,
-        delay,
-        queue: queue.parse().unwrap(),
-    })
-    .unwrap()
+    Link::new(&LinkConfig::new(rate, delay, queue.parse().unwrap())).unwrap()
 }
 
 fn full_sized(number: usize) -> Numbered {
@@ -159,11 +154,8 @@ fn what_is_left_at_the_end_is_handed_out_and_not_counted_as_carried() {
 
 #[test]
 fn a_queue_without_room_is_refused() {
-    let config = LinkConfig {
-        rate: "1mbit".parse().unwrap(),
-        delay: Span::ZERO,
-        queue: QueueSpec::DropTail { limit_pkts: 0 },
-    };
+    let rate = "1mbit".parse().unwrap();
+    let config = LinkConfig::new(rate, Span::ZERO, QueueSpec::drop_tail(0));
     assert!(Link::<Numbered>::new(&config).is_err());
 }
 
@@ -216,11 +208,11 @@ fn run(config: &LinkConfig, steps: &[(u64, u32)], ask_every: usize) -> Run {
 
 fn configs() -> impl Strategy<Value = LinkConfig> {
     (1u64..2_000_000_000, 0u64..1_000_000_000, 1u32..60).prop_map(|(rate, delay_ns, limit_pkts)| {
-        LinkConfig {
-            rate: Rate::from_bits_per_s(rate).unwrap(),
-            delay: Span::from_ns(delay_ns),
-            queue: QueueSpec::DropTail { limit_pkts },
-        }
+        LinkConfig::new(
+            Rate::from_bits_per_s(rate).unwrap(),
+            Span::from_ns(delay_ns),
+            QueueSpec::drop_tail(limit_pkts),
+        )
     })
 }
 
@@ -258,7 +250,7 @@ proptest! {
     fn no_more_packets_wait_than_the_limit_and_none_is_dropped_below_it(
         config in configs(), steps in arrivals(), ask_every in 1usize..20,
     ) {
-        let QueueSpec::DropTail { limit_pkts } = config.queue;
+        let QueueSize::Packets(limit_pkts) = config.queue.limit() else { unreachable!() };
         let run = run(&config, &steps, ask_every);
         prop_assert!(run.link.counters().longest_queue_pkts <= limit_pkts);
         prop_assert!(run.departed.iter().all(|d| d.queue_len_pkts < limit_pkts));
@@ -271,7 +263,7 @@ proptest! {
     ) {
         let run = run(&config, &steps, ask_every);
         let serialization_ns = |packet: Numbered| {
-            (u128::from(packet.wire_bytes) * 8_000_000_000 / u128::from(config.rate.bits_per_s()))
+            (u128::from(packet.wire_bytes) * 8_000_000_000 / u128::from(config.rate.nominal().bits_per_s()))
                 as u64
         };
         for pair in run.departed.windows(2) {
@@ -289,11 +281,8 @@ proptest! {
     fn the_rate_is_exact_over_a_long_busy_period(
         rate in 1_000u64..10_000_000_000, sizes in prop::collection::vec(20u32..=1500, 1..2000),
     ) {
-        let config = LinkConfig {
-            rate: Rate::from_bits_per_s(rate).unwrap(),
-            delay: Span::ZERO,
-            queue: QueueSpec::DropTail { limit_pkts: 2000 },
-        };
+        let rate_of_link = Rate::from_bits_per_s(rate).unwrap();
+        let config = LinkConfig::new(rate_of_link, Span::ZERO, QueueSpec::drop_tail(2000));
         let steps: Vec<(u64, u32)> = sizes.iter().map(|&size| (0, size)).collect();
         let run = run(&config, &steps, 1);
         let bits: u128 = sizes.iter().map(|&size| u128::from(size) * 8).sum();

@@ -74,8 +74,8 @@ impl Emulation {
                 cause,
             })
         };
-        let forward = carrier(Direction::Forward, "forward", config.forward)?;
-        let reverse = carrier(Direction::Reverse, "reverse", config.reverse)?;
+        let forward = carrier(Direction::Forward, "forward", config.forward.clone())?;
+        let reverse = carrier(Direction::Reverse, "reverse", config.reverse.clone())?;
         let (server, server_tun, mut warnings) =
             Namespace::make("server", config.lane, config.server_addresses())?;
         let (client, client_tun, client_warnings) =

@@ -8,6 +8,7 @@
 mod clock;
 mod emulation;
 mod error;
+mod header;
 mod interface;
 mod namespace;
 mod packets;
@@ -18,7 +19,7 @@ mod tun;
 pub use clock::monotonic_ns;
 pub use emulation::{Emulation, PathConfig};
 pub use error::PathError;
-pub use headstart_link::{DropReason, LinkConfig, QueueSpec, Rate, Span};
+pub use headstart_link::{DropReason, LinkConfig, QueueSpec, Rate, RateSpec, Span};
 pub use namespace::Namespace;
 pub use packets::{Direction, PacketFate, PacketRecord, TcpFlags, TcpRecord};
 pub use report::{DirectionReport, PathReport, Quantiles};

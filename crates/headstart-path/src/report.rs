@@ -1,7 +1,7 @@
 //! What an emulated path did, and whether it was the path that was asked for.
 
 use hdrhistogram::Histogram;
-use headstart_link::{Counters, DropCounts, LinkConfig, QueueSpec, Rate, Span};
+use headstart_link::{Counters, DropCounts, LinkConfig, QueueSpec, RateSpec, Span};
 use serde::Serialize;
 
 /// A packet that leaves later than this at the 99th percentile makes the run invalid: the path was
@@ -56,7 +56,7 @@ pub(crate) struct DirectionStats {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DirectionReport {
     /// The rate that was asked for.
-    pub rate: Rate,
+    pub rate: RateSpec,
     /// The delay that was asked for.
     pub delay: Span,
     /// The queue that was asked for.
@@ -73,6 +73,10 @@ pub struct DirectionReport {
     pub dropped_pkts: DropCounts,
     /// Bytes that the link dropped.
     pub dropped_bytes: u64,
+    /// Copies that the link made; they are among those that reached the far end.
+    pub duplicated_pkts: u64,
+    /// Packets that the queue gave a congestion mark.
+    pub marked_pkts: u64,
     /// The most packets that ever waited.
     pub longest_queue_pkts: u32,
     /// The transmitter's share of busy time between the first packet in and the last one out, 0 to 1.
@@ -102,7 +106,7 @@ impl DirectionReport {
             (counters.busy_ns as f64 / span_ns as f64).min(1.0)
         };
         DirectionReport {
-            rate: stats.config.rate,
+            rate: stats.config.rate.clone(),
             delay: stats.config.delay,
             queue: stats.config.queue,
             in_pkts: counters.in_pkts,
@@ -111,6 +115,8 @@ impl DirectionReport {
             out_bytes: counters.out_bytes,
             dropped_pkts: counters.dropped_pkts,
             dropped_bytes: counters.dropped_bytes,
+            duplicated_pkts: counters.duplicated_pkts,
+            marked_pkts: counters.marked_pkts,
             longest_queue_pkts: counters.longest_queue_pkts,
             utilisation,
             queue_delay_ms: Quantiles::of(&stats.queue_delay_ns, 1e6),
@@ -189,11 +195,8 @@ mod tests {
     use super::*;
 
     fn stats(lateness_ns: &[u64]) -> DirectionStats {
-        let config = LinkConfig {
-            rate: "12mbit".parse().unwrap(),
-            delay: "10ms".parse().unwrap(),
-            queue: "drop-tail:10".parse().unwrap(),
-        };
+        let (rate, delay) = ("12mbit".parse().unwrap(), "10ms".parse().unwrap());
+        let config = LinkConfig::new(rate, delay, "drop-tail:10".parse().unwrap());
         let mut histogram = time_histogram();
         lateness_ns
             .iter()

@@ -17,6 +17,7 @@ use nix::sys::signal::SigSet;
 
 use crate::clock::{monotonic_ns, time_spec};
 use crate::error::PathError;
+use crate::header;
 use crate::namespace::MTU_BYTES;
 use crate::packets::{Direction, PacketFate, PacketRecord};
 use crate::report::{DirectionStats, time_histogram};
@@ -124,7 +125,8 @@ impl Router {
     }
 }
 
-/// A packet on its way through the router.
+/// A packet on its way through the router. Cloned only by a link that duplicates packets.
+#[derive(Clone)]
 struct Frame {
     bytes: Box<[u8]>,
     len: usize,
@@ -141,6 +143,22 @@ impl Frame {
 impl Packet for Frame {
     fn wire_bytes(&self) -> u32 {
         u32::try_from(self.len).unwrap_or(u32::MAX)
+    }
+
+    fn dscp(&self) -> u8 {
+        header::dscp(self.packet())
+    }
+
+    fn flow_hash(&self) -> u64 {
+        header::flow_hash(self.packet())
+    }
+
+    fn ecn_capable(&self) -> bool {
+        header::ecn_capable(self.packet())
+    }
+
+    fn mark_congestion(&mut self) {
+        header::mark_congestion(&mut self.bytes[..self.len]);
     }
 }
 
@@ -187,8 +205,8 @@ impl Carrier {
     pub(crate) fn new(direction: Direction, config: LinkConfig) -> Result<Carrier, QueueSpecError> {
         Ok(Carrier {
             direction,
+            link: Link::starting_at(&config, monotonic_ns())?,
             config,
-            link: Link::new(&config)?,
             lateness_ns: time_histogram(),
             queue_delay_ns: time_histogram(),
             first_in_ns: None,
@@ -242,6 +260,10 @@ impl Carrier {
                 record.queue_len_pkts = departed.queue_len_pkts;
             }
             frames.finish(frame, PacketFate::Delivered, Some(now_ns));
+            if departed.is_copy {
+                // Its buffer was made by the link and is one too many.
+                frames.free.pop();
+            }
         }
         self.finish_dropped(frames);
         any
@@ -271,7 +293,7 @@ impl Carrier {
 
     fn stats(&self) -> DirectionStats {
         DirectionStats {
-            config: self.config,
+            config: self.config.clone(),
             counters: self.link.counters(),
             lateness_ns: self.lateness_ns.clone(),
             queue_delay_ns: self.queue_delay_ns.clone(),
@@ -359,7 +381,8 @@ impl Worker {
         };
         warn("to be free of signals", SigSet::all().thread_block());
         warn("timers of 1 ns slack", set_timerslack(1));
-        let fastest = self.forward.config.rate.max(self.reverse.config.rate);
+        let [forward, reverse] = [&self.forward, &self.reverse].map(|c| c.config.rate.fastest());
+        let fastest = forward.max(reverse);
         if fastest.bits_per_s() < REAL_TIME_BELOW_BITS_PER_S {
             warn(
                 "real-time priority",

@@ -319,7 +319,7 @@ fn a_path_is_up_and_down_within_a_second() {
 #[test]
 fn a_queue_without_room_is_refused_before_anything_is_made() {
     let mut config = symmetric("10mbit", "1ms", "drop-tail:10", 13);
-    config.reverse.queue = headstart_path::QueueSpec::DropTail { limit_pkts: 0 };
+    config.reverse.queue = headstart_path::QueueSpec::drop_tail(0);
     let refused = headstart_path::Emulation::start(config).unwrap_err();
     assert!(matches!(
         refused,

@@ -51,20 +51,18 @@ pub struct PathSpec {
 
 impl PathSpec {
     /// The link from server to client.
-    pub const fn forward(&self) -> LinkConfig {
+    pub fn forward(&self) -> LinkConfig {
         LinkConfig {
-            rate: self.rate,
-            delay: self.delay,
-            queue: self.queue,
+            rtt: self.rtt(),
+            ..LinkConfig::new(self.rate, self.delay, self.queue)
         }
     }
 
     /// The link from client to server.
-    pub const fn reverse(&self) -> LinkConfig {
+    pub fn reverse(&self) -> LinkConfig {
         LinkConfig {
-            rate: self.reverse_rate,
-            delay: self.reverse_delay,
-            queue: self.reverse_queue,
+            rtt: self.rtt(),
+            ..LinkConfig::new(self.reverse_rate, self.reverse_delay, self.reverse_queue)
         }
     }
 

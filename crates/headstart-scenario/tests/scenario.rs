@@ -32,7 +32,7 @@ fn the_satellite_scenario_that_ships_is_the_one_of_the_demo() {
     assert_eq!(scenario.path.reverse_rate.bits_per_s(), 1_000_000);
     assert_eq!(scenario.path.rtt(), ms(400));
     assert_eq!(scenario.path.forward().delay, ms(200));
-    assert_eq!(scenario.path.queue, QueueSpec::DropTail { limit_pkts: 400 });
+    assert_eq!(scenario.path.queue, QueueSpec::drop_tail(400));
     let startups: Vec<_> = scenario
         .compare
         .startups

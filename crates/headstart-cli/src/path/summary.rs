@@ -71,13 +71,27 @@ fn direction(report: &DirectionReport) -> String {
         return format!("{rate}, {delay}, {queue}: no packet");
     }
     format!(
-        "{rate}, {delay}, {queue}: {:.1} % used, {} of {in_pkts} packets dropped, queue delay \
+        "{rate}, {delay}, {queue}: {:.1} % used, {} of {in_pkts} packets dropped{}, queue delay \
          {:.1} ms median and {:.1} ms at most, packets {:.0} us late (median), {:.0} us (p99)",
         utilisation * 100.0,
         report.dropped_pkts.total(),
+        reasons(report),
         report.queue_delay_ms.p50,
         report.queue_delay_ms.max,
         report.lateness_us.p50,
         report.lateness_us.p99,
     )
+}
+
+/// The drops by kind, in brackets; nothing if there is no drop.
+fn reasons(report: &DirectionReport) -> String {
+    let reasons: Vec<String> = report
+        .dropped_pkts
+        .by_reason()
+        .map(|(reason, pkts)| format!("{pkts} {reason}"))
+        .collect();
+    match reasons.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", reasons.join(", ")),
+    }
 }

@@ -80,7 +80,7 @@ pub fn fast_start(settings: &[(&str, u64)]) -> Options {
 /// A path with a server on it, which sends as many bytes as it is asked for.
 pub struct Lane {
     pub emulation: Emulation,
-    _marker: Attachment,
+    marker: Option<Attachment>,
     pub server: SocketAddr,
     listener: Arc<TcpListener>,
 }
@@ -128,7 +128,7 @@ impl Lane {
         thread::spawn(move || serve(&accepting));
         Lane {
             emulation,
-            _marker: attachment,
+            marker: Some(attachment),
             server,
             listener,
         }
@@ -153,6 +153,11 @@ impl Lane {
             )
         };
         assert_eq!(done, 0);
+    }
+
+    /// Takes the marker off the server's device.
+    pub fn unmark(&mut self) {
+        self.marker = None;
     }
 
     pub fn connect(&self) -> Client {

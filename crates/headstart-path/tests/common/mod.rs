@@ -14,13 +14,10 @@ use headstart_path::{Emulation, LinkConfig, PathConfig};
 
 /// The same in both directions, with a log of all packets.
 pub(crate) fn symmetric(rate: &str, delay: &str, queue: &str, lane: u8) -> PathConfig {
-    let link = LinkConfig {
-        rate: rate.parse().unwrap(),
-        delay: delay.parse().unwrap(),
-        queue: queue.parse().unwrap(),
-    };
+    let (rate, delay) = (rate.parse().unwrap(), delay.parse().unwrap());
+    let link = LinkConfig::new(rate, delay, queue.parse().unwrap());
     PathConfig {
-        forward: link,
+        forward: link.clone(),
         reverse: link,
         lane,
         log_packets: true,

@@ -1,0 +1,35 @@
+//! What is said of an impairment that cannot be read.
+
+/// A text that is no impairment of the kind, with what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} {text:?}: {why}; write it like {examples}")]
+pub struct ImpairmentError {
+    /// `loss`, `jitter` or `reorder`.
+    pub kind: &'static str,
+    /// What was given.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+    /// Texts that would do.
+    pub examples: &'static str,
+}
+
+/// Text form and serde of an impairment: read by `FromStr`, written by `Display`.
+macro_rules! impairment_as_text {
+    ($spec:ty) => {
+        impl TryFrom<String> for $spec {
+            type Error = crate::ImpairmentError;
+
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                text.parse()
+            }
+        }
+
+        impl From<$spec> for String {
+            fn from(spec: $spec) -> String {
+                spec.to_string()
+            }
+        }
+    };
+}
+pub(super) use impairment_as_text;

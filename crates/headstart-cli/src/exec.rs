@@ -27,7 +27,7 @@ const STEP: Duration = Duration::from_millis(20);
 /// Run a program with its TCP connections under a start-up.
 ///
 /// The start-up is in the kernel as long as the program, or anything that it started, runs. When headstart ends,
-/// however it ends, the start-up is gone for new connections, and open connections go on with it until they close.
+/// however it ends (before Linux 6.4: not after kill -9; see doctor --clean), the start-up is gone for new connections, and open connections go on with it until they close.
 /// A congestion control that the program chooses for a socket by itself is overridden.
 #[derive(Args)]
 #[command(after_help = "Examples:

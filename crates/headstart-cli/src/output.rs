@@ -20,6 +20,10 @@ impl Table {
             .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_header(header.iter().copied());
+        // A serial console tells a width of 0: nothing is known, so nothing is wrapped.
+        if table.width() == Some(0) {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
         for column in table
             .column_iter_mut()
             .skip(numbers.start)

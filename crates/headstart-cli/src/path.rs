@@ -76,9 +76,6 @@ pub(crate) struct PathArgs {
     #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(0..64))]
     priority_dscp: Option<u8>,
 
-    #[command(flatten)]
-    wire: WireArgs,
-
     /// Start this shell command on the server's side first, and wait until its TCP port listens
     #[arg(long, value_name = "CMD")]
     server: Option<String>,
@@ -94,6 +91,9 @@ pub(crate) struct PathArgs {
     /// Print the results as one JSON document on standard output; CMD's output goes to standard error
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    wire: WireArgs,
 
     /// The command and its arguments, run on the client's side
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -261,7 +261,9 @@ mod tests {
     #[test]
     fn the_reverse_direction_is_as_the_forward_one_unless_it_is_told_otherwise() {
         let path = config("--rate 12mbit --rtt 400ms");
-        assert_eq!(path.reverse, path.forward);
+        let (forward, mut reverse) = (path.forward.clone(), path.reverse);
+        reverse.seed = forward.seed;
+        assert_eq!(reverse, forward);
         assert_eq!(path.forward.queue.to_string(), "drop-tail:400");
         assert_eq!(path.forward.delay.to_string(), "200ms");
         let path =

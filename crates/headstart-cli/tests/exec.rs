@@ -120,6 +120,15 @@ fn a_kill_in_the_middle_of_a_transfer_leaves_the_bytes_whole_and_the_kernel_as_b
     received.extend(rest);
     assert_eq!(Sha256::digest(&received), Sha256::digest(payload()));
 
+    // Before Linux 6.4 a name stays until it is cleaned away.
+    if !has_struct_ops_links() {
+        assert!(
+            headstart(&["doctor", "--clean"])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
     assert!(eventually(|| registered().is_empty()), "{:?}", registered());
     drop(connection);
     let _second = connect(&path);
@@ -130,10 +139,12 @@ fn a_kill_in_the_middle_of_a_transfer_leaves_the_bytes_whole_and_the_kernel_as_b
     );
 
     // The server is the user's, so it runs on; its cgroup is found by doctor, which lets it live.
-    assert_eq!(cgroups_of(headstart_pid).len(), 1);
-    let found = headstart(&["doctor"]).output().unwrap();
-    let name = format!("headstart-{headstart_pid}-0");
-    assert!(String::from_utf8_lossy(&found.stdout).contains(&name));
+    if has_struct_ops_links() {
+        assert_eq!(cgroups_of(headstart_pid).len(), 1);
+        let found = headstart(&["doctor"]).output().unwrap();
+        let name = format!("headstart-{headstart_pid}-0");
+        assert!(String::from_utf8_lossy(&found.stdout).contains(&name));
+    }
     assert!(
         headstart(&["doctor", "--clean"])
             .status()

@@ -162,10 +162,13 @@ impl Plan {
 
     /// The path of lane `lane`.
     pub fn path(&self, lane: u8) -> PathConfig {
-        let path = &self.scenario.path;
+        let (mut forward, mut reverse) =
+            (self.scenario.path.forward(), self.scenario.path.reverse());
+        forward.seed = self.seed;
+        reverse.seed = !self.seed;
         PathConfig {
-            forward: path.forward(),
-            reverse: path.reverse(),
+            forward,
+            reverse,
             lane,
             log_packets: true,
         }

@@ -48,6 +48,14 @@ pub fn skipped() -> bool {
     output.status.code() == Some(3)
 }
 
+/// Whether a killed process leaves no registration behind (Linux 6.4).
+pub fn has_struct_ops_links() -> bool {
+    let output = headstart(&["doctor"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines()
+        .any(|line| line.trim_start().starts_with("ok") && line.contains("struct_ops links"))
+}
+
 /// Waits until `condition` holds, for ten seconds at most.
 pub fn eventually(condition: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);

@@ -50,7 +50,6 @@ struct row {
 	enum su_evidence evidence; /* what the connection then proves of its path */
 	int window_asked;	   /* and the window that it proves, where that is of interest */
 	uint32_t window_pkts;
-	const char *defect; /* known: the core does not give this verdict yet */
 };
 
 #define PROVES(evidence_is)	       .evidence = SU_EVIDENCE_##evidence_is
@@ -79,7 +78,6 @@ struct checking {
 	const char *table;
 	size_t row; /* from 1 */
 	const char *what;
-	const char *defect;
 	unsigned int wrong;
 	char report[4096];
 	size_t used;
@@ -107,14 +105,10 @@ static inline void expect(struct checking *c, const char *field, uint64_t want, 
 static inline void report_row(struct tap *tap, const struct checking *c)
 {
 	tap->tests++;
-	/* A row whose defect is gone fails too: its mark is to be taken away. */
-	if (!c->wrong != !c->defect)
+	if (c->wrong)
 		tap->failed++;
-	printf("%s %u - %s: %s%s%s\n%s", c->wrong ? "not ok" : "ok", tap->tests, c->table, c->what,
-	       c->defect ? " # TODO " : "", c->defect ? c->defect : "", c->report);
-	if (c->defect && !c->wrong)
-		printf("# %s, row %zu: gives what is expected; take its .defect away\n", c->table,
-		       c->row);
+	printf("%s %u - %s: %s\n%s", c->wrong ? "not ok" : "ok", tap->tests, c->table, c->what,
+	       c->report);
 }
 
 /* Closes the output; the exit code of the program. */
@@ -207,7 +201,6 @@ static inline void run_table(struct tap *tap, const struct table *table)
 		struct su_verdict got;
 		struct su_proof proof;
 
-		c.defect = row->defect;
 		su_step(table->alg, &st, &prm, table->path, &ev, &got);
 		expect_verdict(&c, &row->want, &got);
 		proof = su_proof(table->alg, &st, &ev);

@@ -101,8 +101,8 @@ enum hs_watch_counter {
 _Static_assert(sizeof(struct hs_config) == 1032, "mirrored in contract.rs");
 _Static_assert(sizeof(struct hs_prefix) == 20, "mirrored in contract.rs");
 _Static_assert(sizeof(struct hs_path_entry) == 48, "mirrored in contract.rs");
-_Static_assert(sizeof(struct hs_record) == 224, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_record) == 248, "mirrored in contract.rs");
 _Static_assert(sizeof(struct hs_sample) == 64, "mirrored in contract.rs");
-_Static_assert(sizeof(struct hs_replay) == 344, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_replay) == 400, "mirrored in contract.rs");
 
 #endif

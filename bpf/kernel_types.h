@@ -116,6 +116,11 @@ struct tcp_sock {
 	__u32 lost;
 	__u32 delivered;
 	__u32 data_segs_out;
+	__u32 write_seq;
+	__u32 snd_wnd;
+	__u32 total_retrans;
+	__u32 max_packets_out;
+	__u8 is_cwnd_limited : 1;
 	__u64 bytes_acked;
 	__u64 tcp_mstamp;
 	struct minmax rtt_min;

@@ -9,29 +9,37 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
+/* Pointers into the context may not be passed on, and on the stack there is no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hs_replay);
+} hs_replays SEC(".maps");
+
 SEC("syscall")
 int hs_replay(struct hs_replay *ctx)
 {
-	/* On the stack: the context may only be read and written directly, not passed on by
-	 * pointer. */
-	union su_params params = ctx->params;
-	union su_state state = ctx->state;
-	struct su_path path = ctx->path;
-	struct su_event event = ctx->event;
-	struct su_verdict verdict;
-	const struct su_path *known = ctx->path_known ? &path : 0;
+	__u32 zero = 0;
+	struct hs_replay *step = bpf_map_lookup_elem(&hs_replays, &zero);
+	const struct su_path *known;
 
-	switch (ctx->alg) {
+	if (!step)
+		return -1;
+	*step = *ctx;
+	known = step->path_known ? &step->path : 0;
+	switch (step->alg) {
 #define REPLAY(name, NAME, number, source)                                                         \
 	case SU_ALG_##NAME:                                                                        \
-		su_step(SU_ALG_##NAME, &state, &params, known, &event, &verdict);                  \
+		su_step(SU_ALG_##NAME, &step->state, &step->params, known, &step->event,           \
+			&step->verdict);                                                           \
 		break;
 		SU_STARTUPS(REPLAY)
 #undef REPLAY
 	default:
 		return -1;
 	}
-	ctx->state = state;
-	ctx->verdict = verdict;
+	ctx->state = step->state;
+	ctx->verdict = step->verdict;
 	return 0;
 }

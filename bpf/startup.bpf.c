@@ -4,7 +4,7 @@
  * registry.
  *
  * Kernel callback -> event -> the start-up's verdict -> socket fields. Nothing is decided here.
- * Congestion avoidance and loss recovery are the kernel's own, by the kfuncs of CUBIC.
+ * Congestion avoidance and loss recovery are the kernel's own (native.h).
  *
  * The order in which the kernel calls (Linux 6.1 to 6.18):
  *
@@ -24,6 +24,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
+#include "native.h"
 #include "paths.h"
 #include "records.h"
 
@@ -31,14 +32,6 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 
 #define LINUX_UNPACED_PKTS 10	  /* tcp_update_skb_after_send, net/ipv4/tcp_output.c */
 #define LINUX_RTO_MIN_US   200000 /* TCP_RTO_MIN, include/net/tcp.h */
-
-extern void cubictcp_init(struct sock *sk) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
-extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
-extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
-extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym;
-extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
-extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
 static __always_inline struct tcp_sock *tcp(struct sock *sk)
 {
@@ -70,6 +63,14 @@ static __always_inline __u8 recovery(struct sock *sk)
 	}
 }
 
+/* As tcp_is_cwnd_limited (include/net/tcp.h). */
+static __always_inline __u8 cwnd_limited(struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
 static __always_inline void snapshot(struct sock *sk, const struct hs_conn *conn, __u8 kind,
 				     struct su_event *ev)
 {
@@ -79,6 +80,7 @@ static __always_inline void snapshot(struct sock *sk, const struct hs_conn *conn
 		.now_us = bpf_ktime_get_ns() / NS_PER_US,
 		.sent_bytes = tp->bytes_acked + (tp->snd_nxt - tp->snd_una),
 		.acked_bytes = tp->bytes_acked,
+		.unsent_bytes = tp->write_seq - tp->snd_nxt,
 		.delivered_pkts = tp->delivered,
 		.lost_pkts = tp->lost,
 		.inflight_pkts = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out,
@@ -89,9 +91,12 @@ static __always_inline void snapshot(struct sock *sk, const struct hs_conn *conn
 		.rttvar_us = tp->rttvar_us >> 2,
 		.min_rtt_us = tp->rtt_min.s[0].v,
 		.mss_bytes = tp->mss_cache,
+		.peer_window_bytes = tp->snd_wnd,
+		.retransmitted_pkts = tp->total_retrans,
 		.kind = kind,
 		.recovery = recovery(sk),
 		.sack_ok = BPF_CORE_READ_BITFIELD(tp, rx_opt.sack_ok) & 1,
+		.cwnd_limited = cwnd_limited(tp),
 	};
 	ev->rto_us = ev->srtt_us + tp->rttvar_us;
 }
@@ -208,7 +213,7 @@ static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 	struct su_event ev;
 	int known = 0;
 
-	cubictcp_init(sk);
+	native_init(sk, alg);
 	conn = bpf_sk_storage_get(&hs_conns, tcp(sk), 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!conn)
 		return;
@@ -255,7 +260,7 @@ static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum
 			step(sk, alg, conn, 0, &ev);
 		}
 	}
-	cubictcp_cwnd_event(sk, event);
+	native_cwnd_event(sk, alg, event);
 }
 
 /* Called before each round of sending, also before TX_START has decided the rate. While a window
@@ -303,7 +308,7 @@ static __always_inline void on_cong_avoid(struct sock *sk, enum su_alg alg, __u3
 			learn(sk, alg, conn, &ev);
 		}
 	}
-	cubictcp_cong_avoid(sk, ack, acked);
+	native_cong_avoid(sk, alg, conn, ack, acked);
 }
 
 static __always_inline __u32 on_ssthresh(struct sock *sk, enum su_alg alg)
@@ -313,13 +318,13 @@ static __always_inline __u32 on_ssthresh(struct sock *sk, enum su_alg alg)
 	__u32 ssthresh;
 
 	if (!conn)
-		return cubictcp_recalc_ssthresh(sk);
+		return native_ssthresh(sk, alg);
 	snapshot(sk, conn, SU_EVENT_LOSS, &ev);
 	ev.loss = loss_kind(sk);
 	step(sk, alg, conn, 0, &ev);
 	ssthresh = conn->verdict.ssthresh_pkts;
 	if (!ssthresh)
-		return cubictcp_recalc_ssthresh(sk);
+		return native_ssthresh(sk, alg);
 	/* At the end of fast recovery the kernel sets cwnd to what is returned here, unless it is
 	 * infinite: more than cwnd would make the window jump up. The start-up restores its own
 	 * afterwards. */
@@ -343,7 +348,7 @@ static __always_inline void on_acked(struct sock *sk, enum su_alg alg,
 			step(sk, alg, conn, 0, &ev);
 		}
 	}
-	cubictcp_acked(sk, sample);
+	native_acked(sk, alg, conn, sample);
 }
 
 static __always_inline void on_release(struct sock *sk, enum su_alg alg)
@@ -381,7 +386,7 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 	}                                                                                          \
 	SEC("struct_ops") void BPF_PROG(alg##_set_state, struct sock *sk, __u8 state)              \
 	{                                                                                          \
-		cubictcp_state(sk, state);                                                         \
+		native_state(sk, SU_ALG_##NAME, state);                                            \
 	}                                                                                          \
 	SEC("struct_ops")                                                                          \
 	void BPF_PROG(alg##_pkts_acked, struct sock *sk, const struct ack_sample *sample)          \

@@ -53,6 +53,9 @@ struct su_event {
 	uint64_t sent_bytes;  /* how far the stream has been sent; retransmissions do not move it */
 	uint64_t acked_bytes; /* how far it has been acknowledged, cumulatively */
 	uint64_t idle_us;     /* IDLE: time since the last data left */
+	uint64_t unsent_bytes;	 /* written by the application and not yet sent: the least that the
+				    transfer still has */
+	uint64_t hint_bytes;	 /* the transfer's size, as the application says; 0: it does not */
 	uint32_t delivered_pkts; /* cumulative: acknowledged or selectively acknowledged */
 	uint32_t lost_pkts;	 /* cumulative: thought lost by the stack */
 	uint32_t inflight_pkts;
@@ -67,11 +70,15 @@ struct su_event {
 	uint32_t mss_bytes;
 	uint32_t unpaced_pkts; /* SEND: packets which the stack will send back to back whatever the
 				  rate */
-	uint8_t kind;	       /* enum su_event_kind */
-	uint8_t loss;	       /* enum su_loss_kind */
-	uint8_t recovery;      /* enum su_recovery */
-	uint8_t sack_ok;       /* the peer sends selective ACKs */
-	uint8_t reserved[4];
+	uint32_t peer_window_bytes;  /* what the receiver offers beyond acked_bytes */
+	uint32_t retransmitted_pkts; /* cumulative */
+	uint8_t kind;		     /* enum su_event_kind */
+	uint8_t loss;		     /* enum su_loss_kind */
+	uint8_t recovery;	     /* enum su_recovery */
+	uint8_t sack_ok;	     /* the peer sends selective ACKs */
+	uint8_t cwnd_limited; /* ACK: cwnd, not application or receiver, is what limits sending
+			       * (RFC 7661; Linux: tcp_is_cwnd_limited) */
+	uint8_t reserved[3];
 };
 
 /* What is remembered of a path (TCP Fast Start 3.3.2: cwnd, ssthresh, srtt, rttvar, as they last
@@ -102,6 +109,7 @@ enum su_phase {
 	SU_PHASE_OPEN_LOOP = 2, /* the window is leaving; no ACK of it has come yet */
 	SU_PHASE_CLOCKED = 3,	/* ACKs clock the sending; the window is not yet all acknowledged */
 	SU_PHASE_RECOVERING = 4, /* packets of the window were lost; no penalty is taken */
+	SU_PHASE_SLOW_START = 5, /* the start-up itself grows the window */
 };
 
 /* Why a verdict is as it is: the one vocabulary of logs, reports and tests. X(name, number, name in
@@ -148,10 +156,13 @@ struct su_verdict {
 	uint32_t recovery_cwnd_pkts; /* least cwnd while the stack repairs losses; 0: the stack's */
 	uint8_t phase;		     /* enum su_phase */
 	uint8_t why;		     /* enum su_why */
-	uint8_t reserved[2];
+	uint8_t owns_slow_start; /* below ssthresh cwnd moves by verdicts alone: neither the stack's
+				    growth nor its own exit from slow start (CUBIC's HyStart)
+				    applies */
+	uint8_t reserved[1];
 };
 
-_Static_assert(sizeof(struct su_event) == 88, "recorded and replayed: change the version with it");
+_Static_assert(sizeof(struct su_event) == 112, "recorded and replayed: change the version with it");
 _Static_assert(sizeof(struct su_path) == 40, "stored in the kernel's map");
 _Static_assert(sizeof(struct su_verdict) == 48, "recorded and replayed");
 
@@ -160,6 +171,15 @@ _Static_assert(sizeof(struct su_verdict) == 48, "recorded and replayed");
  * 32-bit numbers. */
 #define SU_PARAM_FIELD(name, value, min, max, unit, help) uint32_t name;
 #define SU_MAX_PARAMS					  16
+
+/* Every start-up's list begins with these, so that the carrier finds them without knowing the
+ * start-up. */
+#define SU_COMMON_PARAMS(P)                                                                        \
+	P(reno, 0, 0, 1, "switch", "congestion avoidance after the start: Reno in place of CUBIC")
+
+struct su_common_params {
+	SU_COMMON_PARAMS(SU_PARAM_FIELD)
+};
 
 static inline uint32_t su_min_u32(uint32_t a, uint32_t b)
 {

@@ -13,6 +13,7 @@
 #include "path_memory.h"
 
 #define SU_FAST_START_PARAMS(P)                                                                    \
+	SU_COMMON_PARAMS(P)                                                                        \
 	P(maxburst_pkts, 4, 1, 64, "pkts", "largest burst of the paced window (3.3.3)")            \
 	P(drop_priority, 1, 0, 1, "switch", "send the window with low drop priority (3.2)")        \
 	P(quick_recovery, 1, 0, 1, "switch",                                                       \

@@ -28,17 +28,18 @@ union su_state {
 #define SU_STATE_MEMBER(name, NAME, number, source) struct su_##name##_state name;
 	SU_STARTUPS(SU_STATE_MEMBER)
 #undef SU_STATE_MEMBER
-	uint64_t words[12];
+	uint64_t words[16];
 };
 
 union su_params {
+	struct su_common_params common;
 #define SU_PARAMS_MEMBER(name, NAME, number, source) struct su_##name##_params name;
 	SU_STARTUPS(SU_PARAMS_MEMBER)
 #undef SU_PARAMS_MEMBER
 	uint32_t words[SU_MAX_PARAMS];
 };
 
-_Static_assert(sizeof(union su_state) == 96, "a state larger than the room that is kept for it");
+_Static_assert(sizeof(union su_state) == 128, "a state larger than the room that is kept for it");
 _Static_assert(sizeof(union su_params) == 64, "more than SU_MAX_PARAMS parameters");
 
 /* Gives @ev to the start-up @alg. @path is NULL where nothing is known of the path; only OPEN and

@@ -12,6 +12,7 @@
 #include "path_memory.h"
 
 #define SU_STANDARD_PARAMS(P)                                                                      \
+	SU_COMMON_PARAMS(P)                                                                        \
 	P(iw_pkts, SU_LINUX_IW_PKTS, 1, 100, "pkts",                                               \
 	  "initial window, on a new connection and after idle")
 

@@ -88,6 +88,8 @@ pub enum Phase {
     Clocked = 3,
     /// Packets of the window were lost; no penalty is taken.
     Recovering = 4,
+    /// The start-up itself grows the window.
+    SlowStart = 5,
 }
 
 /// An event with the snapshot of the connection (`struct su_event`). See `core/base.h` for each field.
@@ -102,6 +104,8 @@ pub struct Event {
     pub sent_bytes: u64,
     pub acked_bytes: u64,
     pub idle_us: u64,
+    pub unsent_bytes: u64,
+    pub hint_bytes: u64,
     pub delivered_pkts: u32,
     pub lost_pkts: u32,
     pub inflight_pkts: u32,
@@ -114,12 +118,15 @@ pub struct Event {
     pub rto_us: u32,
     pub mss_bytes: u32,
     pub unpaced_pkts: u32,
+    pub peer_window_bytes: u32,
+    pub retransmitted_pkts: u32,
     pub kind: u8,
     pub loss: u8,
     pub recovery: u8,
     pub sack_ok: u8,
+    pub cwnd_limited: u8,
     #[serde(skip)]
-    pub reserved: [u8; 4],
+    pub reserved: [u8; 3],
 }
 
 /// What is remembered of a path (`struct su_path`).
@@ -160,8 +167,9 @@ pub struct Verdict {
     pub recovery_cwnd_pkts: u32,
     pub phase: u8,
     pub why: u8,
+    pub owns_slow_start: u8,
     #[serde(skip)]
-    pub reserved: [u8; 2],
+    pub reserved: [u8; 1],
 }
 
 /// What a connection proves of its path (`struct su_proof`).
@@ -206,7 +214,7 @@ impl Proof {
 /// A start-up's state, opaque (`union su_state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct StateWords(pub [u64; 12]);
+pub struct StateWords(pub [u64; 16]);
 
 /// A start-up's parameters in the order of its table (`union su_params`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -214,10 +222,10 @@ pub struct StateWords(pub [u64; 12]);
 pub struct ParamWords(pub [u32; 16]);
 
 // The C side asserts the same sizes; together they pin the layout.
-const _: () = assert!(size_of::<Event>() == 88);
+const _: () = assert!(size_of::<Event>() == 112);
 const _: () = assert!(size_of::<Path>() == 40);
 const _: () = assert!(size_of::<Verdict>() == 48);
-const _: () = assert!(size_of::<StateWords>() == 96);
+const _: () = assert!(size_of::<StateWords>() == 128);
 const _: () = assert!(size_of::<ParamWords>() == 64);
 
 impl Phase {
@@ -229,6 +237,7 @@ impl Phase {
             Phase::OpenLoop => "open-loop",
             Phase::Clocked => "clocked",
             Phase::Recovering => "recovering",
+            Phase::SlowStart => "slow-start",
         }
     }
 }
@@ -242,6 +251,7 @@ impl Verdict {
             Phase::OpenLoop,
             Phase::Clocked,
             Phase::Recovering,
+            Phase::SlowStart,
         ]
         .into_iter()
         .find(|phase| *phase as u8 == self.phase)

@@ -204,12 +204,15 @@ fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> String
     let near = candidates
         .iter()
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len() / 3)
         .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, candidate)| {
-            *distance <= candidate.len() / 3 || candidate.starts_with(name)
-        });
-    match near {
-        Some((_, candidate)) => format!("did you mean \"{candidate}\"?"),
+        .map(|(_, candidate)| candidate);
+    let begun = || {
+        let mut begun = candidates.iter().filter(|known| known.starts_with(name));
+        begun.next().filter(|_| !name.is_empty())
+    };
+    match near.or_else(begun) {
+        Some(candidate) => format!("did you mean \"{candidate}\"?"),
         None => format!("there are: {}", candidates.join(", ")),
     }
 }

@@ -262,14 +262,18 @@ fn the_same_events_give_the_same_verdicts() {
 
 /// Events without sense or order: what the kernel's glue or a recording could contain at the worst.
 fn any_event() -> impl Strategy<Value = Event> {
-    let bytes = (any::<u64>(), any::<u64>(), any::<u64>());
+    let bytes = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>());
     let packets = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>());
-    let times = (any::<u32>(), any::<u32>(), any::<u32>());
-    let kinds = (0u8..7, 0u8..6, 0u8..4, 0u8..2);
+    let times = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
+    let kinds = (0u8..7, 0u8..6, 0u8..4, 0u8..2, 0u8..2);
     (bytes, packets, times, kinds).prop_map(|(bytes, packets, times, kinds)| Event {
         sent_bytes: bytes.0,
         acked_bytes: bytes.1,
         idle_us: bytes.2,
+        unsent_bytes: bytes.3,
+        now_us: times.3,
+        rtt_us: times.1,
+        min_rtt_us: times.0,
         delivered_pkts: packets.0,
         cwnd_pkts: packets.1,
         ssthresh_pkts: packets.2,
@@ -281,6 +285,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         loss: kinds.1,
         recovery: kinds.2,
         sack_ok: kinds.3,
+        cwnd_limited: kinds.4,
         ..Event::default()
     })
 }

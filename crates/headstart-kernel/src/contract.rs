@@ -104,9 +104,9 @@ pub enum Counter {
 const _: () = assert!(size_of::<RawConfig>() == 1032);
 const _: () = assert!(size_of::<RawPrefix>() == 20);
 const _: () = assert!(size_of::<RawPathEntry>() == 48);
-const _: () = assert!(size_of::<RawRecord>() == 224);
+const _: () = assert!(size_of::<RawRecord>() == 248);
 const _: () = assert!(size_of::<RawSample>() == 64);
-const _: () = assert!(size_of::<RawReplay>() == 344);
+const _: () = assert!(size_of::<RawReplay>() == 400);
 
 /// The bytes of a plain structure of this module.
 pub(crate) fn bytes_of<T: Copy>(value: &T) -> &[u8] {

@@ -92,12 +92,18 @@ fn any_event() -> impl Strategy<Value = Event> {
         0u32..10_000_000,
         0u32..100_000_000,
     );
-    let rest = (1u32..9000, 0u32..11, 0u8..5, 0u8..5, 0u8..3, 0u8..2);
-    (counters, packets, times, rest).prop_map(|(counters, packets, times, rest)| Event {
+    let rest = (1u32..9000, 0u32..11, 0u8..5, 0u8..5, 0u8..3, 0u8..2, 0u8..2);
+    let application = (0u64..1 << 32, 0u64..1 << 32, any::<u32>(), any::<u32>());
+    let parts = (counters, packets, times, rest, application);
+    parts.prop_map(|(counters, packets, times, rest, application)| Event {
         now_us: counters.0,
         sent_bytes: counters.1 + counters.2,
         acked_bytes: counters.1,
         idle_us: counters.3,
+        unsent_bytes: application.0,
+        hint_bytes: application.1,
+        peer_window_bytes: application.2,
+        retransmitted_pkts: application.3,
         delivered_pkts: packets.0,
         lost_pkts: packets.1,
         inflight_pkts: packets.2,
@@ -114,7 +120,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         loss: rest.3,
         recovery: rest.4,
         sack_ok: rest.5,
-        reserved: [0; 4],
+        cwnd_limited: rest.6,
+        reserved: [0; 3],
     })
 }
 

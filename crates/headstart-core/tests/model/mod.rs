@@ -24,6 +24,8 @@ const LINUX_RTO_MIN_US: u32 = 200_000;
 /// Linux paces none of a connection's first packets.
 const LINUX_UNPACED_PKTS: u64 = 10;
 const LINUX_IW_PKTS: u32 = 10;
+/// Never what limits sending here.
+const PEER_WINDOW_BYTES: u32 = u32::MAX;
 /// RFC 5681: three duplicate ACKs.
 const DUPLICATES: u64 = 3;
 
@@ -371,6 +373,9 @@ impl Stack {
             let reduced = self.ssthresh_pkts.min(self.in_flight() + 1);
             self.cwnd_pkts = reduced.max(self.verdict.recovery_cwnd_pkts);
         } else if self.cwnd_pkts < self.ssthresh_pkts {
+            if self.verdict.owns_slow_start != 0 {
+                return;
+            }
             if self.cwnd_pkts < 2 * self.peak_pkts.max(in_flight) {
                 self.cwnd_pkts = (self.cwnd_pkts + acked).min(self.ssthresh_pkts);
             }
@@ -424,6 +429,9 @@ impl Stack {
             kind: kind as u8,
             recovery: self.recovery as u8,
             sack_ok: u8::from(self.birth.sack),
+            unsent_bytes: self.written.saturating_sub(self.next) * mss,
+            peer_window_bytes: PEER_WINDOW_BYTES,
+            cwnd_limited: u8::from(self.cwnd_pkts < 2 * self.peak_pkts),
             ..Event::default()
         }
     }

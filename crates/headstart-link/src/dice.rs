@@ -4,8 +4,10 @@
 //! changes the draws of no other. PCG64 MCG is a fixed algorithm and the arithmetic is on integers:
 //! the same seed gives the same draws for ever, on every machine.
 
+use std::convert::Infallible;
+
 use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::Rng;
+use rand_pcg::rand_core::{Rng, TryRng};
 
 use crate::Share;
 
@@ -20,14 +22,47 @@ pub(crate) enum Purpose {
     FlowSalt = 6,
 }
 
+/// A seeded generator for [`crate::Distribution`]: streams of one seed draw apart.
+#[derive(Debug, Clone)]
+pub struct Draws(Pcg64Mcg);
+
+impl Draws {
+    /// The generator number `stream` of `seed`.
+    #[must_use]
+    pub fn new(seed: u64, stream: u64) -> Draws {
+        Draws(generator(seed.wrapping_add(mixed(!stream))))
+    }
+}
+
+impl TryRng for Draws {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        self.0.try_next_u32()
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        self.0.try_next_u64()
+    }
+
+    fn try_fill_bytes(&mut self, to: &mut [u8]) -> Result<(), Infallible> {
+        self.0.try_fill_bytes(to)
+    }
+}
+
+/// Unlike for neighbouring seeds.
+fn generator(seed: u64) -> Pcg64Mcg {
+    let first = mixed(seed);
+    let second = mixed(first);
+    Pcg64Mcg::new(u128::from(first) << 64 | u128::from(second))
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(Pcg64Mcg);
 
 impl Dice {
     pub(crate) fn new(seed: u64, purpose: Purpose) -> Dice {
-        let first = mixed(seed.wrapping_add(mixed(purpose as u64)));
-        let second = mixed(first);
-        Dice(Pcg64Mcg::new(u128::from(first) << 64 | u128::from(second)))
+        Dice(generator(seed.wrapping_add(mixed(purpose as u64))))
     }
 
     pub(crate) fn bits(&mut self) -> u64 {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod dice;
+mod distribution;
 mod line;
 mod link;
 mod options;
@@ -21,6 +22,9 @@ mod transmitter;
 mod units;
 mod wire;
 
+pub use distribution::{
+    Distribution, DistributionError, Draws, Empirical, Law, Number, Quantity, read_no_file,
+};
 pub use link::{Counters, Departed, DropCounts, Fate, Link, LinkConfig};
 pub use packet::{FULL_PACKET_BYTES, Packet};
 pub use queue::{DropReason, Dropped, Queue, Waiting};

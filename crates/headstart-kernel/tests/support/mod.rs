@@ -110,10 +110,9 @@ impl Lane {
             LinkConfig::new(rate.parse().unwrap(), delay, queue)
         };
         let config = PathConfig {
-            forward: link(rate),
-            reverse: link(reverse_rate),
             lane,
             log_packets: true,
+            ..PathConfig::new(link(rate), link(reverse_rate))
         };
         let emulation = Emulation::start(config).unwrap();
         let marker = kernel.marker().unwrap();

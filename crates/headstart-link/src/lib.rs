@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod dice;
 mod distribution;
 mod line;
@@ -22,6 +23,7 @@ mod transmitter;
 mod units;
 mod wire;
 
+pub use access::{AccessSpec, DocsisSpec, WifiSpec};
 pub use distribution::{
     Distribution, DistributionError, Draws, Empirical, Law, Number, Quantity, read_no_file,
 };

@@ -8,10 +8,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::options::Options;
+use crate::options::{Fault, OptionFault, Options};
 use crate::packet::{FULL_PACKET_BYTES, Packet};
 use crate::queue::{Codel, DropTail, FqCodel, Queue, Red};
-use crate::{QueueSize, Rate, Span};
+use crate::{QueueSize, QueueSizeError, Rate, Span};
 
 pub use codel::{CodelSpec, FqCodelSpec};
 pub use red::RedSpec;
@@ -126,6 +126,47 @@ pub enum QueueSpecError {
         /// What is wrong with it.
         cause: String,
     },
+}
+
+impl From<OptionFault> for QueueSpecError {
+    fn from(fault: OptionFault) -> QueueSpecError {
+        let (text, option) = (fault.text, fault.option);
+        match fault.fault {
+            Fault::Unknown(known) => QueueSpecError::UnknownOption {
+                text,
+                option,
+                known,
+            },
+            Fault::Bad(cause) => QueueSpecError::BadOption {
+                text,
+                option,
+                cause,
+            },
+        }
+    }
+}
+
+/// The size; `None` if none is given.
+fn limit(options: &Options<'_>) -> Result<Option<QueueSize>, QueueSpecError> {
+    let read = |text: &str| {
+        text.parse()
+            .map_err(|cause: QueueSizeError| QueueSpecError::BadLimit {
+                text: options.text.to_owned(),
+                why: format!(": {cause}"),
+            })
+    };
+    options.first.map(read).transpose()
+}
+
+/// The size of a queue that cannot do without.
+fn needed_limit(options: &Options<'_>) -> Result<QueueSize, QueueSpecError> {
+    limit(options)?.ok_or_else(|| QueueSpecError::BadLimit {
+        text: options.text.to_owned(),
+        why: format!(
+            ": write it like \"{}:400\", \"{0}:64KiB\" or \"{0}:1bdp\"",
+            options.kind
+        ),
+    })
 }
 
 impl QueueSpec {
@@ -250,10 +291,10 @@ impl FromStr for QueueSpec {
         let mut options = Options::of(text);
         let spec = match options.kind {
             "drop-tail" => QueueSpec::DropTail {
-                limit: options.needed_limit()?,
+                limit: needed_limit(&options)?,
             },
             "priority" => QueueSpec::Priority {
-                limit: options.needed_limit()?,
+                limit: needed_limit(&options)?,
                 dscp: options.value("dscp")?.unwrap_or(DEFAULT_LOW_PRIORITY_DSCP),
             },
             "red" => QueueSpec::Red(RedSpec::parse(&mut options, false)?),

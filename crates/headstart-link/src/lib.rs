@@ -29,7 +29,7 @@ pub use distribution::{
 };
 pub use link::{Counters, Departed, DropCounts, Fate, Link, LinkConfig};
 pub use packet::{FULL_PACKET_BYTES, Packet};
-pub use queue::{DropReason, Dropped, Queue, Waiting};
+pub use queue::{AnyQueue, DropReason, Dropped, Queue, Waiting};
 pub use rate::{RateSchedule, RateSpec, RateSpecError, Trace};
 pub use share::{Share, ShareError};
 pub use size::{QueueSize, QueueSizeError};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::line::Line;
-use crate::queue::{DropReason, Dropped, Queue, Waiting};
+use crate::queue::{AnyQueue, DropReason, Dropped, Queue, Waiting};
 use crate::spec::QueueContext;
 use crate::transmitter::Transmitter;
 use crate::wire::{JitterSpec, LossSpec, ReorderSpec, Wire};
@@ -163,7 +163,7 @@ pub struct Counters {
 /// It works on time stamps alone, so it may be asked late: a packet asked for late has the same
 /// [`Departed::due_ns`] as one asked for in time, and the next packet is not late because of it.
 pub struct Link<P> {
-    queue: Box<dyn Queue<P> + Send>,
+    queue: AnyQueue<P>,
     transmitter: Transmitter,
     wire: Wire,
     keeps_order: bool,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::{Fault, OptionFault, Options};
 use crate::packet::{FULL_PACKET_BYTES, Packet};
-use crate::queue::{Codel, DropTail, FqCodel, Queue, Red};
+use crate::queue::{AnyQueue, Codel, DropTail, FqCodel, Kind, Red};
 use crate::{QueueSize, QueueSizeError, Rate, Span};
 
 pub use codel::{CodelSpec, FqCodelSpec};
@@ -268,19 +268,18 @@ impl QueueSpec {
     ///
     /// # Errors
     /// As [`QueueSpec::check`].
-    pub fn build<P: Packet>(
-        &self,
-        context: &QueueContext,
-    ) -> Result<Box<dyn Queue<P> + Send>, QueueSpecError> {
+    pub fn build<P: Packet>(&self, context: &QueueContext) -> Result<AnyQueue<P>, QueueSpecError> {
         self.check()?;
         let limit = self.limit().resolve(context.rate, context.rtt);
-        Ok(match self {
-            QueueSpec::DropTail { .. } => Box::new(DropTail::new(limit, None)),
-            QueueSpec::Priority { dscp, .. } => Box::new(DropTail::new(limit, Some(*dscp))),
-            QueueSpec::Red(red) => Box::new(Red::new(red, context)?),
-            QueueSpec::Codel(codel) => Box::new(Codel::new(codel, context)),
-            QueueSpec::FqCodel(fq_codel) => Box::new(FqCodel::new(fq_codel, context)),
-        })
+        Ok(AnyQueue(match self {
+            QueueSpec::DropTail { .. } => Kind::DropTail(DropTail::new(limit, None)),
+            QueueSpec::Priority { dscp, .. } => Kind::DropTail(DropTail::new(limit, Some(*dscp))),
+            QueueSpec::Red(red) => Kind::Red(Box::new(Red::new(red, context)?)),
+            QueueSpec::Codel(codel) => Kind::Codel(Box::new(Codel::new(codel, context))),
+            QueueSpec::FqCodel(fq_codel) => {
+                Kind::FqCodel(Box::new(FqCodel::new(fq_codel, context)))
+            }
+        }))
     }
 }
 

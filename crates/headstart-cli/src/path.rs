@@ -137,8 +137,8 @@ pub(crate) struct PathArgs {
 }
 
 const AFTER_HELP: &str = "\
-The hosts know each other as server and client (of several: server1, client1, server2, ...), without a
-change to the machine's /etc/hosts. The addresses are 10.77.LANE.1 and .2 (server2 and client2: .3 and .4)
+The hosts know each other as server and client (of several: server1, client1, server2, ...; server-v6 for
+IPv6), without a change to the machine's /etc/hosts. The addresses are 10.77.LANE.1 and .2 (server2 and client2: .3 and .4)
 and fd77:0:LANE::1 and ::2.
 
 Environment of CMD and the server:

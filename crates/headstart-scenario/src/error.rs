@@ -140,6 +140,14 @@ pub enum Fault {
         /// The one-way delay that stands beside `rtt`.
         other: &'static str,
     },
+    /// Both ways to give a link's rate.
+    #[error("\"{rate}\" and \"{trace}\" are both given in [path]; give one of them")]
+    RateAndTrace {
+        /// `rate` or `reverse_rate`.
+        rate: &'static str,
+        /// `rate_trace` or `reverse_rate_trace`.
+        trace: &'static str,
+    },
     /// A case of a kind that the design knows and no verb carries out.
     #[error(
         "cases of kind \"stale\" are not carried out yet; use new-cold, resume-warm or new-warm"

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use headstart_link::Quantity;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// An amount of data in bytes.
@@ -20,6 +21,19 @@ impl ByteSize {
 
     /// The amount in bytes.
     pub const fn bytes(self) -> u64 {
+        self.0
+    }
+}
+
+/// Sizes can be drawn by lot: `Distribution<ByteSize>` reads `exp:10KiB`.
+impl Quantity for ByteSize {
+    const EXAMPLES: [&'static str; 3] = ["1KiB", "10KiB", "1MB"];
+
+    fn from_whole(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    fn whole(self) -> u64 {
         self.0
     }
 }
@@ -184,5 +198,25 @@ mod tests {
             let amount: ByteSize = text.parse().expect(text);
             assert_eq!(amount.to_string(), text);
         }
+    }
+
+    #[test]
+    fn sizes_are_drawn_in_their_own_unit() {
+        use headstart_link::{Distribution, Draws};
+        let sizes: Distribution<ByteSize> = "uniform:10KiB,20KiB".parse().unwrap();
+        assert_eq!(sizes.to_string(), "uniform:10KiB,20KiB");
+        let mut draws = Draws::new(7, 0);
+        let drawn = (0..1000).map(|_| sizes.sample(&mut draws).bytes());
+        assert!(
+            drawn
+                .into_iter()
+                .all(|bytes| (10_240..=20_480).contains(&bytes))
+        );
+        let refused = "exp:10ms".parse::<Distribution<ByteSize>>().unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("write it like \"fixed:10KiB\"")
+        );
     }
 }

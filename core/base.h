@@ -134,7 +134,16 @@ enum su_phase {
 	X(PARTIAL_ACK, 15, "partial-ack", "several losses and no SACK: slow start without penalty")            \
 	X(RECOVERED, 16, "recovered", "the losses of the window are repaired")                                 \
 	X(ORDINARY_LOSS, 17, "ordinary-loss", "not a loss of the window: the usual penalty")                   \
-	X(RESTART_WINDOW, 18, "restart-window", "after idle, by RFC 5681 4.1 and the configured initial window")
+	X(RESTART_WINDOW, 18, "restart-window", "after idle, by RFC 5681 4.1 and the configured initial window") \
+	X(SLOW_START, 30, "slow-start", "the start-up itself grows the window")                                \
+	X(SSTHRESH, 31, "ssthresh", "slow start has come to ssthresh: congestion avoidance goes on")           \
+	X(WINDOW_CAP, 32, "window-cap", "slow start has come to max_window_pkts")                              \
+	X(ACK_TRAIN, 33, "ack-train", "a train of ACKs as long as the path's one-way delay")                   \
+	X(DELAY_INCREASE, 34, "delay-increase", "the first round-trip times of a round have grown")            \
+	X(LIMITED, 35, "limited", "above max_ssthresh_pkts: the window grows more slowly from here on")        \
+	X(RATE_ESTIMATE, 36, "rate-estimate", "ssthresh by the eligible rate estimate")                        \
+	X(PACKET_PAIR, 37, "packet-pair", "ssthresh by the spacing of the first ACKs")                         \
+	X(RATE_BELOW_EXPECTED, 38, "rate-below-expected", "the rate is below the expected one by gamma_pkts")
 /* clang-format on */
 
 enum su_why {

@@ -11,12 +11,14 @@
 #include "path_memory.h"
 #include "standard.h"
 #include "fast_start.h"
+#include "hystart.h"
 
 /* X(name, NAME, number, source). A number is never used again for something else: recordings carry
  * it. */
 #define SU_STARTUPS(X)                                                                             \
 	X(standard, STANDARD, 0, "RFC 5681, RFC 6928")                                             \
-	X(fast_start, FAST_START, 1, "Padmanabhan and Katz, TCP Fast Start, 1998")
+	X(fast_start, FAST_START, 1, "Padmanabhan and Katz, TCP Fast Start, 1998")                 \
+	X(hystart, HYSTART, 5, "Ha and Rhee, Taming the elephants: New TCP slow start, 2011")
 
 enum su_alg {
 #define SU_ALG_ENUM(name, NAME, number, source) SU_ALG_##NAME = number,

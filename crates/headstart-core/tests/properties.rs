@@ -39,6 +39,8 @@ enum Op {
     Timeout,
     CongestionEcho,
     Wait(u64),
+    /// From here on there is a queue on the path, of so many ms.
+    Queue(u32),
     /// All under way arrives, and then nothing happens for so many ms.
     Idle(u64),
     /// The connection ends, and another begins with what it has left of the path.
@@ -56,6 +58,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Timeout),
         1 => Just(Op::CongestionEcho),
         1 => (1u64..300).prop_map(Op::Wait),
+        1 => (0u32..100).prop_map(Op::Queue),
         2 => (100u64..20_000).prop_map(Op::Idle),
         1 => Just(Op::NewConnection),
     ]
@@ -66,7 +69,13 @@ fn any_params(startup: Startup) -> impl Strategy<Value = Params> {
         .params()
         .map(|param| match param.unit {
             "switch" => (0u32..=1).boxed(),
-            _ => prop_oneof![3 => Just(param.default), 1 => param.min..=param.max].boxed(),
+            // Small numbers are where a window of a few packets meets them.
+            _ => prop_oneof![
+                6 => Just(param.default),
+                1 => param.min..=param.max,
+                1 => param.min..=param.max.min(param.min + 50),
+            ]
+            .boxed(),
         })
         .collect();
     values.prop_map(move |values| {
@@ -141,6 +150,7 @@ fn play(case: &Case) -> Result<Played, TestCaseError> {
     };
     let mut stack = Stack::open(birth, case.path, 1_000_000);
     let mut under_way: Vec<Packet> = Vec::new();
+    let mut rtt_us = case.rtt_us;
     for op in &case.ops {
         match op {
             Op::Write(packets) => stack.write(*packets),
@@ -154,13 +164,13 @@ fn play(case: &Case) -> Result<Played, TestCaseError> {
             Op::Ack(count) => {
                 for packet in under_way.drain(..(*count).min(under_way.len())) {
                     stack.now_us += 1_000;
-                    stack.acknowledge(&packet, case.rtt_us);
+                    stack.acknowledge(&packet, rtt_us);
                 }
             }
             Op::SackOnly(index) if *index < under_way.len() => {
                 let packet = under_way.remove(*index);
                 stack.now_us += 1_000;
-                stack.acknowledge(&packet, case.rtt_us);
+                stack.acknowledge(&packet, rtt_us);
             }
             Op::Drop(index) if *index < under_way.len() => {
                 under_way.remove(*index);
@@ -180,9 +190,10 @@ fn play(case: &Case) -> Result<Played, TestCaseError> {
                 stack.echo_congestion();
             }
             Op::Wait(ms) => stack.now_us += ms * 1_000,
+            Op::Queue(ms) => rtt_us = case.rtt_us + ms * 1_000,
             Op::Idle(ms) => {
                 for packet in under_way.drain(..) {
-                    stack.acknowledge(&packet, case.rtt_us);
+                    stack.acknowledge(&packet, rtt_us);
                 }
                 stack.now_us += ms * 1_000;
             }
@@ -343,9 +354,10 @@ fn a_connection_that_opens_knows_nothing_of_the_one_before_it() {
 
 /// The lists are of use only if they lead everywhere. Seeded, so that this does not depend on luck.
 #[test]
-fn the_random_lists_reach_every_reason_that_fast_start_and_standard_have() {
+fn the_random_lists_reach_every_reason_that_these_start_ups_have() {
     let mut seen = BTreeMap::<_, u32>::new();
-    for startup in ["su_standard", "su_fast_start"].map(|name| Startup::named(name).unwrap()) {
+    let startups = ["su_standard", "su_fast_start", "su_hystart"];
+    for startup in startups.map(|name| Startup::named(name).unwrap()) {
         let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
         let mut runner = TestRunner::new_with_rng(Config::default(), rng);
         for _ in 0..700 {
@@ -356,6 +368,7 @@ fn the_random_lists_reach_every_reason_that_fast_start_and_standard_have() {
         }
     }
     let missed: Vec<_> = (0..=18)
+        .chain(30..=34)
         .map(why_name)
         .filter(|name| !seen.contains_key(name))
         .collect();

@@ -384,3 +384,20 @@ fn a_window_of_100_on_a_path_that_has_become_slow_to_a_peer_without_sack() {
         transfers: &[(FIFTY_KB_PKTS, 0)],
     });
 }
+
+/// The HyStart paper's 5.2: 100 Mbit/s, 102 ms, a queue of one bandwidth-delay product, 850 packets of 1500 bytes.
+#[test]
+fn six_megabytes_over_the_path_of_the_hystart_paper() {
+    tell("hystart_path", || Scenario {
+        road: Road {
+            bits_per_s: 100_000_000,
+            rtt_us: 102_000,
+            queue_pkts: 850,
+            low_priority_pkts: 850,
+        },
+        known: None,
+        sack: true,
+        params: &[],
+        transfers: &[(4_000, 0)],
+    });
+}

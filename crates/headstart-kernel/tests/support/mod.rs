@@ -22,7 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use headstart_core::{Params, Startup};
-use headstart_kernel::{Attachment, Kernel, KernelError, Options, RecordLevel};
+use headstart_kernel::{Attachment, Kernel, KernelError, Options, Record, RecordLevel};
 use headstart_link::LinkConfig;
 use headstart_path::{Direction, Emulation, PacketFate, PacketRecord, PathConfig};
 use nix::sys::socket::{setsockopt as set_option, sockopt};
@@ -65,9 +65,9 @@ pub fn everything() -> Options {
     }
 }
 
-/// `su_fast_start` alone, with some parameters set.
-pub fn fast_start(settings: &[(&str, u64)]) -> Options {
-    let mut params = Params::new(Startup::named("su_fast_start").unwrap());
+/// One start-up alone, with some parameters set.
+pub fn startup(name: &str, settings: &[(&str, u64)]) -> Options {
+    let mut params = Params::new(Startup::named(name).unwrap());
     for (name, value) in settings {
         params.set(name, *value).unwrap();
     }
@@ -75,6 +75,11 @@ pub fn fast_start(settings: &[(&str, u64)]) -> Options {
         startups: vec![params],
         ..everything()
     }
+}
+
+/// `su_fast_start` alone, with some parameters set.
+pub fn fast_start(settings: &[(&str, u64)]) -> Options {
+    startup("su_fast_start", settings)
 }
 
 /// A path with a server on it, which sends as many bytes as it is asked for.
@@ -187,6 +192,32 @@ impl Lane {
         packets.retain(|packet| packet.src_port == client.port || packet.dst_port == client.port);
         packets
     }
+}
+
+/// A path whose queue holds one bandwidth-delay product, and a receiver whose window does not stand in the way.
+pub struct Bdp {
+    pub lane: Lane,
+    /// What the path itself holds; its queue holds as much again.
+    pub pkts: u32,
+}
+
+impl Bdp {
+    pub fn new(kernel: &Kernel, mbit_per_s: u32, rtt_ms: u64) -> Bdp {
+        let bits = u64::from(mbit_per_s) * 1000 * rtt_ms;
+        let pkts = u32::try_from(bits / (8 * 1500)).unwrap();
+        let lane = Lane::new(kernel, 1, &format!("{mbit_per_s}mbit"), rtt_ms, pkts);
+        let client = lane.emulation.client();
+        client
+            .set_sysctl("net.ipv4.tcp_rmem", "4096 8388608 67108864")
+            .unwrap();
+        Bdp { lane, pkts }
+    }
+}
+
+/// The records of one connection, in order.
+pub fn of_socket(records: &[Record], port: u16) -> Vec<Record> {
+    let of_port = |record: &&Record| record.remote_port == port;
+    records.iter().filter(of_port).copied().collect()
 }
 
 /// A connection to the server.

@@ -12,13 +12,21 @@
 #include "standard.h"
 #include "fast_start.h"
 #include "hystart.h"
+#include "limited.h"
+#include "westwood.h"
+#include "packet_pair.h"
+#include "vegas.h"
 
 /* X(name, NAME, number, source). A number is never used again for something else: recordings carry
  * it. */
 #define SU_STARTUPS(X)                                                                             \
 	X(standard, STANDARD, 0, "RFC 5681, RFC 6928")                                             \
 	X(fast_start, FAST_START, 1, "Padmanabhan and Katz, TCP Fast Start, 1998")                 \
-	X(hystart, HYSTART, 5, "Ha and Rhee, Taming the elephants: New TCP slow start, 2011")
+	X(hystart, HYSTART, 5, "Ha and Rhee, Taming the elephants: New TCP slow start, 2011")      \
+	X(limited, LIMITED, 6, "RFC 3742")                                                         \
+	X(westwood, WESTWOOD, 7, "Wang et al., TCP Startup Performance, 2004")                     \
+	X(packet_pair, PACKET_PAIR, 8, "Hoe, Improving the Start-up Behavior of TCP, 1996")        \
+	X(vegas, VEGAS, 9, "Brakmo and Peterson, TCP Vegas, 1995")
 
 enum su_alg {
 #define SU_ALG_ENUM(name, NAME, number, source) SU_ALG_##NAME = number,

@@ -93,9 +93,11 @@ fn joining_a_path_that_is_in_use_it_leaves_by_the_delay() {
     path.lane.server_uses("su_hystart");
     let mut first = path.lane.connect();
     let first = thread::spawn(move || first.fetch(8_000_000));
-    // The first is in congestion avoidance by then, and the path is full.
-    thread::sleep(Duration::from_millis(1500));
-    kernel.take_records().unwrap();
+    // The first has filled the path, and is in congestion avoidance.
+    let left = |record: &Record| record.verdict.ssthresh_pkts > 0;
+    while !kernel.take_records().unwrap().iter().any(left) {
+        thread::sleep(Duration::from_millis(5));
+    }
     let mut second = path.lane.connect();
     second.fetch(800_000);
     let records = of_socket(&kernel.take_records().unwrap(), second.port);

@@ -73,7 +73,7 @@ fn rules(params: &Params) -> Rules {
         ..general
     };
     match params.startup().name() {
-        "su_hystart" => grown,
+        "su_hystart" | "su_limited" | "su_westwood" | "su_packet_pair" | "su_vegas" => grown,
         // The window grows by verdicts: what it may be is growth.rs's.
         "su_standard" if params.get("hystart") == Some(0) => grown,
         "su_standard" => Rules {

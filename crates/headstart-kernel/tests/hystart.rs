@@ -19,7 +19,7 @@ fn exit_of(records: &[Record]) -> &Record {
     records
         .iter()
         .find(|record| record.verdict.ssthresh_pkts > 0)
-        .expect("slow start was left by a verdict")
+        .unwrap_or_else(|| panic!("slow start was left by no verdict"))
 }
 
 /// 4.1: a safe exit is above half of what the path holds, and below what path and queue hold.

@@ -8,8 +8,8 @@ mod support;
 use std::thread::sleep;
 use std::time::Duration;
 
-use headstart_core::{EventKind, Phase, why_name};
-use headstart_kernel::Record;
+use headstart_core::{EventKind, Params, Phase, Startup, why_name};
+use headstart_kernel::{Kernel, Options, Record};
 use support::*;
 
 const MBIT_PER_S: u32 = 20;
@@ -138,40 +138,49 @@ fn the_adaptive_start_raises_its_threshold_by_the_rate_of_the_acks() {
     assert!(!raised.is_empty(), "never raised");
 }
 
+/// All with the parameter `reno`.
+fn on_reno(reno: u64) -> Options {
+    let params = SCHEMES.map(|name| {
+        let mut params = Params::new(Startup::named(name).unwrap());
+        params.set("reno", reno).unwrap();
+        params
+    });
+    Options {
+        startups: params.to_vec(),
+        ..everything()
+    }
+}
+
 /// Each on CUBIC and on Reno, IPv4 and IPv6, on a new connection and after a pause.
 #[test]
 fn every_scheme_owns_slow_start_on_both_stacks_and_after_a_pause() {
     let _lock = one_at_a_time();
-    for name in SCHEMES {
-        for reno in [0, 1] {
-            let Some(kernel) = kernel(&startup(name, &[("reno", reno)])) else {
-                return;
-            };
-            let lane = Lane::new(&kernel, 1, "20mbit", 40, 400);
+    for reno in [0, 1] {
+        let Some(kernel) = kernel(&on_reno(reno)) else {
+            return;
+        };
+        let lane = Lane::new(&kernel, 1, "20mbit", 40, 400);
+        for name in SCHEMES {
             lane.server_uses(name);
-            let mut client = if reno == 1 {
-                lane.connect_v6()
-            } else {
-                lane.connect()
-            };
-            for what in ["a new connection", "after a pause"] {
-                client.fetch(100_000);
-                let records = of_socket(&kernel.take_records().unwrap(), client.port);
-                let sent = records
-                    .iter()
-                    .find(|record| record.event.kind == EventKind::Send as u8)
-                    .unwrap();
-                assert_eq!(sent.event.cwnd_pkts, 10, "{name}, {what}");
-                assert_eq!(
-                    sent.verdict.phase(),
-                    Some(Phase::SlowStart),
-                    "{name}, {what}"
-                );
-                let grown = records.iter().filter(|record| record.verdict.cwnd_pkts > 0);
-                assert!(grown.count() > 5, "{name}, reno={reno}, {what}");
-                assert_eq!(dropped(&lane.wire(&client)), 0, "{name}, {what}");
-                sleep(Duration::from_millis(1500));
+            for mut client in [lane.connect(), lane.connect_v6()] {
+                starts_by_itself(&kernel, &lane, &mut client, name);
+                sleep(Duration::from_millis(1000));
+                starts_by_itself(&kernel, &lane, &mut client, name);
             }
         }
     }
+}
+
+fn starts_by_itself(kernel: &Kernel, lane: &Lane, client: &mut Client, name: &str) {
+    client.fetch(100_000);
+    let records = of_socket(&kernel.take_records().unwrap(), client.port);
+    let sent = records
+        .iter()
+        .find(|record| record.event.kind == EventKind::Send as u8)
+        .unwrap();
+    assert_eq!(sent.event.cwnd_pkts, 10, "{name}");
+    assert_eq!(sent.verdict.phase(), Some(Phase::SlowStart), "{name}");
+    let grown = records.iter().filter(|record| record.verdict.cwnd_pkts > 0);
+    assert!(grown.count() > 5, "{name}");
+    assert_eq!(dropped(&lane.wire(client)), 0, "{name}");
 }

@@ -63,7 +63,8 @@ impl Growth {
     ) -> Result<(), TestCaseError> {
         let max_ssthresh_pkts = params.get("max_ssthresh_pkts").unwrap_or(0);
         let round = &mut self.round;
-        let ended = round.acked_pkts + newly_pkts > round.cwnd_pkts;
+        let cut = event.cwnd_pkts < round.cwnd_pkts;
+        let ended = cut || round.acked_pkts + newly_pkts > round.cwnd_pkts;
         // K is that of an ACK's beginning: an ACK of many packets, as without SACK after a repair, is not in it.
         if ended || event.kind != Ack as u8 || newly_pkts > 2 {
             *round = Round {

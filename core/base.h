@@ -140,10 +140,17 @@ enum su_phase {
 	X(BURST_SHORT, 22, "burst-short", "too few segments left at first: nothing to measure")                \
 	X(NO_GAP, 23, "no-gap", "the ACKs of the burst came as one, or at once: nothing to measure")           \
 	X(FIRST_ROUND, 24, "first-round", "paced for the first round trip, as configured")                     \
-	X(SLOW_START_OVER, 25, "slow-start-over", "the window has reached ssthresh")                           \
+	X(SSTHRESH, 25, "ssthresh", "the window has reached ssthresh")                           \
 	X(MAX_WINDOW, 26, "max-window", "the window has reached the start-up's bound: the stack goes on")      \
 	X(PAUSED, 27, "paused", "a pause ended the first slow start: the stack goes on")                       \
-	X(MID_CONNECTION, 28, "mid-connection", "chosen in the middle of a connection: its start is over")
+	X(MID_CONNECTION, 28, "mid-connection", "chosen in the middle of a connection: its start is over") \
+	X(SLOW_START, 30, "slow-start", "the start-up itself grows the window")                                \
+	X(ACK_TRAIN, 33, "ack-train", "a train of ACKs as long as the path's one-way delay")                   \
+	X(DELAY_INCREASE, 34, "delay-increase", "the first round-trip times of a round have grown")            \
+	X(LIMITED, 35, "limited", "above max_ssthresh_pkts: the window grows more slowly from here on")        \
+	X(RATE_ESTIMATE, 36, "rate-estimate", "ssthresh by the eligible rate estimate")                        \
+	X(PACKET_PAIR, 37, "packet-pair", "ssthresh by the spacing of the first ACKs")                         \
+	X(RATE_BELOW_EXPECTED, 38, "rate-below-expected", "the rate is below the expected one by gamma_pkts")
 /* clang-format on */
 
 enum su_why {

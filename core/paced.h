@@ -25,7 +25,7 @@ struct su_paced_params {
 
 struct su_paced_state {
 	struct su_rounds rounds;
-	struct su_growth growth;
+	struct su_paced_growth growth;
 	struct su_acked acked;
 	uint8_t phase;	    /* enum su_phase */
 	uint8_t past_first; /* the initial window has been acknowledged */
@@ -46,8 +46,8 @@ static inline void su_paced_hold(const struct su_paced_state *st, const struct s
 		return;
 	v->burst_pkts = prm->burst_pkts;
 	v->pacing_bytes_per_s =
-		su_growth_rate_bytes_per_s(&st->growth, prm->growth_percent, prm->burst_pkts,
-					   prm->clock_us, ev->mss_bytes, ev->srtt_us);
+		su_paced_growth_rate_bytes_per_s(&st->growth, prm->growth_percent, prm->burst_pkts,
+						 prm->clock_us, ev->mss_bytes, ev->srtt_us);
 }
 
 static inline void su_paced_end(struct su_paced_state *st, uint8_t why, struct su_verdict *v)
@@ -97,12 +97,12 @@ static inline void su_paced_on_send(struct su_paced_state *st, const struct su_p
 	uint8_t why = SU_WHY_NONE;
 
 	su_rounds_on_send(&st->rounds, ev);
-	su_growth_begin(&st->growth, ev->cwnd_pkts);
+	su_paced_growth_begin(&st->growth, ev->cwnd_pkts);
 	if (st->phase == SU_PHASE_ARMED) {
 		st->phase = SU_PHASE_SLOW_START;
 		why = SU_WHY_STARTED;
 		v->cwnd_pkts = su_min_u32(prm->iw_pkts, prm->max_window_pkts);
-		su_growth_begin(&st->growth, v->cwnd_pkts);
+		su_paced_growth_begin(&st->growth, v->cwnd_pkts);
 	}
 	su_paced_hold(st, prm, why, ev, v);
 }
@@ -119,11 +119,11 @@ static inline void su_paced_on_ack(struct su_paced_state *st, const struct su_pa
 		return;
 	}
 	if (!su_in_slow_start(ev)) {
-		su_paced_end(st, SU_WHY_SLOW_START_OVER, v);
+		su_paced_end(st, SU_WHY_SSTHRESH, v);
 		return;
 	}
-	v->cwnd_pkts = su_growth_cwnd(&st->growth, prm->growth_percent, prm->max_window_pkts, ev,
-				      newly_pkts, &round_over);
+	v->cwnd_pkts = su_paced_growth_cwnd(&st->growth, prm->growth_percent, prm->max_window_pkts,
+					    ev, newly_pkts, &round_over);
 	/* Footnote 5. The initial window is no round trip of pacing: on Linux it is a burst. */
 	if (round_over && prm->first_round_only && st->past_first)
 		su_paced_end(st, SU_WHY_FIRST_ROUND, v);

@@ -23,7 +23,7 @@
 
 /* A round trip is a window acknowledged. DECISION: counted in packets and not by a position in the
  * stream: what the application leaves unused of the window then does not count as a round trip. */
-struct su_growth {
+struct su_paced_growth {
 	uint32_t base_pkts;  /* the window with which the round trip began */
 	uint32_t acked_pkts; /* of it, so far */
 	uint32_t clocked;    /* ACKs of this window have begun to come */
@@ -32,25 +32,25 @@ struct su_growth {
 
 /* What part of @pkts the window grows by; rounded up, as an ACK for one packet of a pair counts for
  * the pair (the report's Tables 1 and 2 count so). */
-static inline uint32_t su_growth_of(uint32_t pkts, uint32_t growth_percent)
+static inline uint32_t su_paced_growth_of(uint32_t pkts, uint32_t growth_percent)
 {
 	return (uint32_t)(((uint64_t)pkts * (growth_percent - 100) + 99) / 100);
 }
 
 /* The window of @base_pkts begins to leave; no ACK clocks it. */
-static inline void su_growth_begin(struct su_growth *growth, uint32_t base_pkts)
+static inline void su_paced_growth_begin(struct su_paced_growth *growth, uint32_t base_pkts)
 {
-	*growth = (struct su_growth){.base_pkts = base_pkts};
+	*growth = (struct su_paced_growth){.base_pkts = base_pkts};
 }
 
 /* The window after an ACK of @newly_pkts packets, by the same limits as slow start has
  * (su_slow_start_cwnd), and no larger than @max_pkts. *@round_over is set where it ends a round
  * trip. */
-static inline uint32_t su_growth_cwnd(struct su_growth *growth, uint32_t growth_percent,
-				      uint32_t max_pkts, const struct su_event *ev,
-				      uint32_t newly_pkts, int *round_over)
+static inline uint32_t su_paced_growth_cwnd(struct su_paced_growth *growth, uint32_t growth_percent,
+					    uint32_t max_pkts, const struct su_event *ev,
+					    uint32_t newly_pkts, int *round_over)
 {
-	uint32_t before_pkts = su_growth_of(growth->acked_pkts, growth_percent);
+	uint32_t before_pkts = su_paced_growth_of(growth->acked_pkts, growth_percent);
 	uint32_t cwnd_pkts;
 
 	*round_over = 0;
@@ -59,7 +59,7 @@ static inline uint32_t su_growth_cwnd(struct su_growth *growth, uint32_t growth_
 	growth->clocked = 1;
 	/* No more than the window can have been out. */
 	growth->acked_pkts += su_min_u32(newly_pkts, growth->base_pkts - growth->acked_pkts);
-	cwnd_pkts = su_slow_start_cwnd(ev, su_growth_of(growth->acked_pkts, growth_percent) -
+	cwnd_pkts = su_slow_start_cwnd(ev, su_paced_growth_of(growth->acked_pkts, growth_percent) -
 						   before_pkts);
 	cwnd_pkts = su_min_u32(cwnd_pkts, max_pkts);
 	if (growth->acked_pkts >= growth->base_pkts) {
@@ -77,17 +77,17 @@ static inline uint32_t su_growth_cwnd(struct su_growth *growth, uint32_t growth_
  *
  * 5: "a segment that should be transmitted at 0.5 ms may be transmitted at 1 ms": bursts leave at
  * the first tick of the clock that is not too early. */
-static inline uint64_t su_growth_rate_bytes_per_s(const struct su_growth *growth,
-						  uint32_t growth_percent, uint32_t burst_pkts,
-						  uint32_t clock_us, uint32_t mss_bytes,
-						  uint32_t rtt_us)
+static inline uint64_t su_paced_growth_rate_bytes_per_s(const struct su_paced_growth *growth,
+							uint32_t growth_percent,
+							uint32_t burst_pkts, uint32_t clock_us,
+							uint32_t mss_bytes, uint32_t rtt_us)
 {
 	uint32_t window_pkts = growth->base_pkts;
 	uint64_t rate_bytes_per_s, burst_bytes = (uint64_t)burst_pkts * mss_bytes;
 	uint64_t interval_us;
 
 	if (growth->clocked)
-		window_pkts += su_growth_of(growth->base_pkts, growth_percent);
+		window_pkts += su_paced_growth_of(growth->base_pkts, growth_percent);
 	rate_bytes_per_s = su_rate_bytes_per_s(window_pkts, mss_bytes, rtt_us);
 	if (!clock_us)
 		return rate_bytes_per_s;

@@ -13,6 +13,11 @@
 #include "fast_start.h"
 #include "swift_start.h"
 #include "paced.h"
+#include "hystart.h"
+#include "limited.h"
+#include "westwood.h"
+#include "packet_pair.h"
+#include "vegas.h"
 
 /* X(name, NAME, number, source). A number is never used again for something else: recordings carry
  * it. */
@@ -20,7 +25,12 @@
 	X(standard, STANDARD, 0, "RFC 5681, RFC 6928")                                             \
 	X(fast_start, FAST_START, 1, "Padmanabhan and Katz, TCP Fast Start, 1998")                 \
 	X(swift_start, SWIFT_START, 2, "Partridge et al., A Swifter Start for TCP, 2002, 3.1")     \
-	X(paced, PACED, 3, "Partridge et al., A Swifter Start for TCP, 2002, 4.3")
+	X(paced, PACED, 3, "Partridge et al., A Swifter Start for TCP, 2002, 4.3")                 \
+	X(hystart, HYSTART, 5, "Ha and Rhee, Taming the elephants: New TCP slow start, 2011")      \
+	X(limited, LIMITED, 6, "RFC 3742")                                                         \
+	X(westwood, WESTWOOD, 7, "Wang et al., TCP Startup Performance, 2004")                     \
+	X(packet_pair, PACKET_PAIR, 8, "Hoe, Improving the Start-up Behavior of TCP, 1996")        \
+	X(vegas, VEGAS, 9, "Brakmo and Peterson, TCP Vegas, 1995")
 
 enum su_alg {
 #define SU_ALG_ENUM(name, NAME, number, source) SU_ALG_##NAME = number,

@@ -2,27 +2,28 @@
  *
  * Standard: plain slow start from an initial window that is a parameter.
  * Source: RFC 5681 3.1 and 4.1, RFC 6928; the larger initial window is the paper of 2010 (IW10).
- * With iw_pkts = 10 nothing is decided here: the stack's own start is left untouched, also where a
- * route gives it another initial window.
+ * With iw_pkts = 10 and hystart = 1 nothing is decided here: the stack's own start is left
+ * untouched, also where a route gives it another initial window.
  */
 #ifndef SU_STANDARD_H
 #define SU_STANDARD_H
 
 #include "base.h"
-#include "path_memory.h"
+#include "growth.h"
 
 #define SU_STANDARD_PARAMS(P)                                                                      \
 	SU_COMMON_PARAMS(P)                                                                        \
 	P(iw_pkts, SU_LINUX_IW_PKTS, 1, 100, "pkts",                                               \
-	  "initial window, on a new connection and after idle")
+	  "initial window, on a new connection and after idle")                                    \
+	P(hystart, 1, 0, 1, "switch", "the stack's own exit from slow start (CUBIC's HyStart)")
 
 struct su_standard_params {
 	SU_STANDARD_PARAMS(SU_PARAM_FIELD)
 };
 
 struct su_standard_state {
-	struct su_rounds rounds;
-	uint32_t restart_pkts; /* the window to set when data next leaves; 0: none */
+	struct su_growth growth; /* owns slow start only where hystart = 0 */
+	uint32_t restart_pkts;	 /* the window to set when data next leaves; 0: none */
 	uint32_t reserved;
 };
 
@@ -33,6 +34,8 @@ static inline void su_standard_init(struct su_standard_state *st,
 {
 	(void)path;
 	*st = (struct su_standard_state){0};
+	if (!prm->hystart)
+		su_growth_open(&st->growth, ev, v);
 	v->why = SU_WHY_INITIAL_WINDOW;
 	/* RFC 5681 3.1: "If the SYN or SYN/ACK is lost, the initial window used ... MUST be one
 	 * segment". */
@@ -63,6 +66,8 @@ static inline void su_standard_on_idle(struct su_standard_state *st,
 				       struct su_verdict *v)
 {
 	(void)path;
+	if (!prm->hystart)
+		su_growth_on_idle(&st->growth, ev, v);
 	if (prm->iw_pkts == SU_LINUX_IW_PKTS)
 		return;
 	st->restart_pkts = su_standard_restart_window(prm->iw_pkts, ev);
@@ -73,8 +78,10 @@ static inline void su_standard_on_send(struct su_standard_state *st,
 				       const struct su_standard_params *prm,
 				       const struct su_event *ev, struct su_verdict *v)
 {
-	(void)prm;
-	su_rounds_on_send(&st->rounds, ev);
+	if (prm->hystart)
+		su_rounds_on_send(&st->growth.rounds, ev);
+	else
+		su_growth_on_send(&st->growth, ev, v);
 	if (!st->restart_pkts)
 		return;
 	v->cwnd_pkts = st->restart_pkts;
@@ -86,9 +93,12 @@ static inline void su_standard_on_ack(struct su_standard_state *st,
 				      const struct su_standard_params *prm,
 				      const struct su_event *ev, struct su_verdict *v)
 {
-	(void)prm;
-	(void)v;
-	su_rounds_on_ack(&st->rounds, ev);
+	/* Slow start as the stack's, to which no HyStart puts an end. */
+	if (prm->hystart)
+		su_rounds_on_ack(&st->growth.rounds, ev);
+	else
+		su_growth_by(&st->growth, ev, su_growth_on_ack(&st->growth, ev, v),
+			     SU_INFINITE_SSTHRESH, v);
 }
 
 static inline void su_standard_on_loss(struct su_standard_state *st,
@@ -96,15 +106,14 @@ static inline void su_standard_on_loss(struct su_standard_state *st,
 				       const struct su_event *ev, struct su_verdict *v)
 {
 	(void)prm;
-	su_rounds_on_loss(&st->rounds, ev);
+	su_growth_on_loss(&st->growth, ev, v);
 	st->restart_pkts = 0;
-	v->why = SU_WHY_ORDINARY_LOSS;
 }
 
 static inline struct su_proof su_standard_proof(const struct su_standard_state *st,
 						const struct su_event *ev)
 {
-	return su_proof_of(ev, &st->rounds);
+	return su_growth_proof(&st->growth, ev);
 }
 
 #endif

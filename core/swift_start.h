@@ -32,7 +32,7 @@ struct su_swift_start_params {
 
 struct su_swift_start_state {
 	struct su_rounds rounds;
-	struct su_growth growth;
+	struct su_paced_growth growth;
 	uint64_t burst_us;	  /* when the burst's first segment left: t_seg1 */
 	uint64_t first_ack_us;	  /* t_ack1 */
 	uint64_t begin_bytes;	  /* where the burst began */
@@ -63,8 +63,8 @@ static inline void su_swift_start_hold(const struct su_swift_start_state *st,
 		return;
 	v->burst_pkts = prm->burst_pkts;
 	v->pacing_bytes_per_s =
-		su_growth_rate_bytes_per_s(&st->growth, prm->growth_percent, prm->burst_pkts,
-					   prm->clock_us, ev->mss_bytes, rtt_us);
+		su_paced_growth_rate_bytes_per_s(&st->growth, prm->growth_percent, prm->burst_pkts,
+						 prm->clock_us, ev->mss_bytes, rtt_us);
 }
 
 /* 3.1: "... until the first slow-start ends, after which the sending TCP behaves according to the
@@ -145,7 +145,7 @@ static inline void su_swift_start_on_send(struct su_swift_start_state *st,
 	/* The application has paused for less than the RTO: the ACK clock is gone, the window is
 	 * spread over a round trip once more. */
 	if (st->estimated) {
-		su_growth_begin(&st->growth, ev->cwnd_pkts);
+		su_paced_growth_begin(&st->growth, ev->cwnd_pkts);
 		st->rtt_us = ev->srtt_us ? ev->srtt_us : st->rtt_us;
 	}
 	su_swift_start_hold(st, prm, SU_WHY_NONE, ev, v);
@@ -234,7 +234,7 @@ static inline void su_swift_start_measure(struct su_swift_start_state *st,
 		window_pkts = cwnd_pkts;
 	}
 	st->estimated = 1;
-	su_growth_begin(&st->growth, window_pkts);
+	su_paced_growth_begin(&st->growth, window_pkts);
 	v->cwnd_pkts = window_pkts;
 	su_swift_start_hold(st, prm, why, ev, v);
 }
@@ -262,8 +262,9 @@ static inline void su_swift_start_grow(struct su_swift_start_state *st,
 	int round_over = 0;
 
 	if (window_pkts)
-		v->cwnd_pkts = su_growth_cwnd(&st->growth, prm->growth_percent,
-					      prm->max_window_pkts, ev, window_pkts, &round_over);
+		v->cwnd_pkts =
+			su_paced_growth_cwnd(&st->growth, prm->growth_percent, prm->max_window_pkts,
+					     ev, window_pkts, &round_over);
 	if (round_over && prm->first_round_only)
 		su_swift_start_end(st, SU_WHY_FIRST_ROUND, v);
 	else if (round_over && st->growth.base_pkts >= prm->max_window_pkts)
@@ -283,7 +284,7 @@ static inline void su_swift_start_on_ack(struct su_swift_start_state *st,
 	    (st->phase == SU_PHASE_OPEN_LOOP && ev->acked_bytes <= st->begin_bytes))
 		su_swift_start_hold(st, prm, SU_WHY_NONE, ev, v);
 	else if (!su_in_slow_start(ev))
-		su_swift_start_end(st, SU_WHY_SLOW_START_OVER, v);
+		su_swift_start_end(st, SU_WHY_SSTHRESH, v);
 	else if (st->phase == SU_PHASE_OPEN_LOOP)
 		su_swift_start_first_ack(st, prm, ev, newly_pkts, v);
 	else if (!st->estimated)

@@ -127,7 +127,7 @@ static const struct row threshold[] = {
 	{"6, not 8", SU_EVENT_ACK, .time_ms = 1100, .srtt_ms = 100, .sent_pkts = 4, .acked_pkts = 4,
 	 .cwnd_pkts = 4, .ssthresh_pkts = 6, PACED(NONE, 6, 120000)},
 	{"slow start is over", SU_EVENT_ACK, .time_ms = 1200, .srtt_ms = 100, .sent_pkts = 10, .acked_pkts = 10,
-	 .cwnd_pkts = 6, .ssthresh_pkts = 6, NATIVE(SLOW_START_OVER, 0), PROVES(EXACT)},
+	 .cwnd_pkts = 6, .ssthresh_pkts = 6, NATIVE(SSTHRESH, 0), PROVES(EXACT)},
 };
 
 /* RFC 5681 3.1. */

@@ -3,13 +3,7 @@
  * su_standard: RFC 5681 3.1 and 4.1, RFC 6928, and the window after a pause by RFC 2861 as Linux
  * computes it (tcp_cwnd_restart).
  */
-#include "table.h"
-
-#define OPEN SU_EVENT_OPEN
-#define IDLE SU_EVENT_IDLE
-#define SEND SU_EVENT_SEND
-#define ACK  SU_EVENT_ACK
-#define LOSS SU_EVENT_LOSS
+#include "growth.h"
 
 #define SAYS(reason)	   .want = {.why = SU_WHY_##reason}
 #define SETS(reason, pkts) .want = {.why = SU_WHY_##reason, .cwnd_pkts = pkts}
@@ -169,6 +163,28 @@ static const struct row forgotten[] = {
 	{"knows nothing of it", SEND, .cwnd_pkts = 30, .ssthresh_pkts = INF, SAYS(NONE),
 	 PROVES(AT_LEAST)},
 };
+
+/* Slow start as the stack's own, but by our verdicts, so that CUBIC's HyStart has no say. */
+static const struct row without_hystart[] = {
+	{"slow start is ours, the initial window the stack's", OPEN, .cwnd_pkts = 10,
+	 .ssthresh_pkts = INF, OURS(INITIAL_WINDOW)},
+	TEN_LEAVE,
+	{"2 are through: 12", ACK, .time_ms = 100, .srtt_ms = 100, .sent_pkts = 10, .acked_pkts = 2,
+	 .cwnd_pkts = 10, .ssthresh_pkts = INF, GROWS_TO(12)},
+	{"the rest, long after: no train of ACKs and no delay ends it", ACK, .time_ms = 400,
+	 .srtt_ms = 400, .sent_pkts = 14, .acked_pkts = 14, .cwnd_pkts = 12, .ssthresh_pkts = INF,
+	 GROWS_TO(24)},
+	{"a loss does", LOSS, SU_LOSS_FAST, .time_ms = 500, .srtt_ms = 400, .sent_pkts = 38,
+	 .acked_pkts = 14, .sacked_pkts = 3, .lost_pkts = 1, .cwnd_pkts = 24, .ssthresh_pkts = INF,
+	 .want = {.why = SU_WHY_ORDINARY_LOSS}, PROVES(AT_LEAST)},
+	{"and congestion avoidance is the stack's", ACK, .time_ms = 900, .srtt_ms = 400,
+	 .sent_pkts = 38, .acked_pkts = 38, .lost_pkts = 1, .cwnd_pkts = 16, .ssthresh_pkts = 16,
+	 THE_STACKS(NONE)},
+	{"a pause", IDLE, .time_ms = 9000, .srtt_ms = 400, .sent_pkts = 38, .acked_pkts = 38,
+	 .cwnd_pkts = 16, .ssthresh_pkts = 16, .idle_ms = 8000, .rto_ms = 600, THE_STACKS(NONE)},
+	{"after it slow start is ours again", SEND, .time_ms = 9000, .srtt_ms = 400, .sent_pkts = 38,
+	 .acked_pkts = 38, .cwnd_pkts = 10, .ssthresh_pkts = 16, OURS(SLOW_START)},
+};
 /* clang-format on */
 
 #define STANDARD   .alg = SU_ALG_STANDARD
@@ -195,6 +211,8 @@ static const struct table tables[] = {
 	 ROWS(never_raised)},
 	{"without_an_rto_or_a_length_a_pause_is_long", "RFC 5681 4.1", STANDARD, WITH_IW(30),
 	 ROWS(unknown_times)},
+	{"without_hystart_nothing_but_a_loss_or_ssthresh_ends_slow_start", "RFC 5681 3.1", STANDARD,
+	 .settings = {SET(standard, hystart, 0)}, ROWS(without_hystart)},
 	{"a_loss_or_a_new_connection_forgets_the_restart_window", "RFC 5681 3.1", STANDARD,
 	 WITH_IW(30), ROWS(forgotten)},
 };

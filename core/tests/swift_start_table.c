@@ -230,7 +230,7 @@ static const struct row threshold[] = {
 	{"20, not 25", SU_EVENT_ACK, .time_ms = 1102, .srtt_ms = 100, .sent_pkts = 6, .acked_pkts = 2,
 	 .cwnd_pkts = 5, A_LOW_THRESHOLD, PACED(ESTIMATED, 20, 200000)},
 	{"slow start is over", SU_EVENT_ACK, .time_ms = 1104, .srtt_ms = 100, .sent_pkts = 8, .acked_pkts = 3,
-	 .cwnd_pkts = 20, A_LOW_THRESHOLD, NATIVE(SLOW_START_OVER, 0), PROVES(EXACT)},
+	 .cwnd_pkts = 20, A_LOW_THRESHOLD, NATIVE(SSTHRESH, 0), PROVES(EXACT)},
 };
 
 static const struct row lost_burst[] = {

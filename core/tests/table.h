@@ -46,7 +46,10 @@ struct row {
 	uint32_t idle_ms;
 	uint32_t rto_ms;
 	uint32_t unpaced_pkts;
-	int app_limited; /* the window is not what limits sending */
+	uint32_t time_us; /* beyond time_ms */
+	uint32_t rtt_us;  /* this ACK's sample; 0: srtt_ms, unless no_sample */
+	int no_sample;
+	int app_limited; /* the application limits sending, not the window */
 	struct su_verdict want;
 	enum su_evidence evidence; /* what the connection then proves of its path */
 	int window_asked;	   /* and the window that it proves, where that is of interest */
@@ -148,7 +151,7 @@ static inline struct su_event event_of(const struct table *table, const struct r
 	uint32_t delivered_pkts = row->acked_pkts + row->sacked_pkts;
 
 	return (struct su_event){
-		.now_us = row->time_ms * 1000ull,
+		.now_us = row->time_ms * 1000ull + row->time_us,
 		.sent_bytes = (uint64_t)row->sent_pkts * MSS,
 		.acked_bytes = (uint64_t)row->acked_pkts * MSS,
 		.idle_us = row->idle_ms * 1000ull,
@@ -157,7 +160,9 @@ static inline struct su_event event_of(const struct table *table, const struct r
 		.inflight_pkts = row->sent_pkts - delivered_pkts,
 		.cwnd_pkts = row->cwnd_pkts,
 		.ssthresh_pkts = row->ssthresh_pkts,
-		.rtt_us = row->event == SU_EVENT_ACK ? row->srtt_ms * 1000u : 0,
+		.rtt_us = row->event != SU_EVENT_ACK || row->no_sample ? 0
+			  : row->rtt_us				       ? row->rtt_us
+								       : row->srtt_ms * 1000u,
 		.srtt_us = row->srtt_ms * 1000u,
 		.rttvar_us = row->srtt_ms * 500u,
 		.min_rtt_us = row->srtt_ms * 1000u,

@@ -438,3 +438,20 @@ fn a_megabyte_and_a_half_over_45_mbit_and_100_ms() {
         transfers: &[(1_036, 0)],
     });
 }
+
+/// The HyStart paper's 5.2: 100 Mbit/s, 102 ms, a queue of one bandwidth-delay product, 850 packets of 1500 bytes.
+#[test]
+fn six_megabytes_over_the_path_of_the_hystart_paper() {
+    tell("hystart_path", || Scenario {
+        road: Road {
+            bits_per_s: 100_000_000,
+            rtt_us: 102_000,
+            queue_pkts: 850,
+            low_priority_pkts: 850,
+        },
+        known: None,
+        sack: true,
+        params: &[],
+        transfers: &[(4_000, 0)],
+    });
+}

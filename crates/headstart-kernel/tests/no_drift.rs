@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::thread::sleep;
 use std::time::Duration;
 
-use headstart_core::{Connection, Event, EventKind, Param, Params, Path, Startup};
+use headstart_core::{Connection, Event, EventKind, Param, Params, Path, Startup, why_name};
 use headstart_kernel::{CheckVerdict, Probe, Record, Replay};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -46,6 +46,22 @@ fn what_the_kernel_answered_is_what_both_builds_answer_to_the_same_events() {
         .map(|record| record.event.kind)
         .collect::<std::collections::HashSet<_>>();
     assert_eq!(kinds.len(), 5, "every kind of event was to be among them");
+    let reasons = records
+        .iter()
+        .map(|record| why_name(record.verdict.why))
+        .collect::<std::collections::BTreeSet<_>>();
+    for reason in [
+        "ack-train",
+        "limited",
+        "packet-pair",
+        "slow-start",
+        "ssthresh",
+    ] {
+        assert!(
+            reasons.contains(reason),
+            "{reason} is not among {reasons:?}"
+        );
+    }
 
     let mut native: HashMap<u64, Connection> = HashMap::new();
     let mut bpf: HashMap<u64, Replay> = HashMap::new();

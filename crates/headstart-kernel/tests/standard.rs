@@ -7,38 +7,9 @@ mod support;
 use std::thread::sleep;
 use std::time::Duration;
 
-use headstart_core::{Params, Startup};
-use headstart_kernel::{Kernel, Options};
-use headstart_path::PacketRecord;
 use support::*;
 
 const RTT_MS: u64 = 100;
-
-/// A path so fast that a round trip's packets leave together, and slow start is not left before 400 KB; a
-/// receiver whose window does not stand in the way.
-fn wide_lane(kernel: &Kernel) -> Lane {
-    let lane = Lane::new(kernel, 1, "400mbit", RTT_MS, 1000);
-    let client = lane.emulation.client();
-    client
-        .set_sysctl("net.ipv4.tcp_rmem", "4096 8388608 67108864")
-        .unwrap();
-    lane
-}
-
-/// How many data packets left in each round trip: a flight ends where nothing leaves for half an RTT.
-fn flights(packets: &[PacketRecord]) -> Vec<usize> {
-    let all = data(packets);
-    let mut flights = vec![1];
-    for pair in all.windows(2) {
-        if ms_between(pair[0], pair[1]) > 0.5 * RTT_MS as f64 {
-            flights.push(0);
-        }
-        if let Some(last) = flights.last_mut() {
-            *last += 1;
-        }
-    }
-    flights
-}
 
 #[test]
 fn su_standard_sends_the_same_flights_as_native_cubic() {
@@ -46,13 +17,13 @@ fn su_standard_sends_the_same_flights_as_native_cubic() {
     let Some(kernel) = kernel(&everything()) else {
         return;
     };
-    let lane = wide_lane(&kernel);
+    let lane = Lane::wide(&kernel, RTT_MS);
     let mut seen = Vec::new();
     for name in ["cubic", "su_standard"] {
         lane.server_uses(name);
         let mut client = lane.connect();
         client.fetch(400_000);
-        seen.push(flights(&lane.wire(&client)));
+        seen.push(flights(&lane.wire(&client), RTT_MS));
     }
     assert_eq!(seen[0], seen[1]);
     assert_eq!(
@@ -65,23 +36,18 @@ fn su_standard_sends_the_same_flights_as_native_cubic() {
 #[test]
 fn the_initial_window_is_a_parameter_on_a_new_connection_and_after_idle() {
     let _lock = one_at_a_time();
-    let mut params = Params::new(Startup::named("su_standard").unwrap());
-    params.set("iw_pkts", 30).unwrap();
-    let Some(kernel) = kernel(&Options {
-        startups: vec![params],
-        ..everything()
-    }) else {
+    let Some(kernel) = kernel(&only("su_standard", &[("iw_pkts", 30)])) else {
         return;
     };
-    let lane = wide_lane(&kernel);
+    let lane = Lane::wide(&kernel, RTT_MS);
     lane.server_uses("su_standard");
     let mut client = lane.connect();
     client.fetch(200_000);
-    assert_eq!(flights(&lane.wire(&client))[0], 30);
+    assert_eq!(flights(&lane.wire(&client), RTT_MS)[0], 30);
     // Long enough for any window to have decayed to the restart window.
     sleep(Duration::from_secs(4));
     client.fetch(200_000);
-    assert_eq!(flights(&lane.wire(&client))[0], 30);
+    assert_eq!(flights(&lane.wire(&client), RTT_MS)[0], 30);
 }
 
 #[test]
@@ -90,7 +56,7 @@ fn after_idle_su_standard_restarts_as_native_cubic_does() {
     let Some(kernel) = kernel(&everything()) else {
         return;
     };
-    let lane = wide_lane(&kernel);
+    let lane = Lane::wide(&kernel, RTT_MS);
     for name in ["cubic", "su_standard"] {
         lane.server_uses(name);
         let mut client = lane.connect();
@@ -98,6 +64,6 @@ fn after_idle_su_standard_restarts_as_native_cubic_does() {
         lane.wire(&client);
         sleep(Duration::from_secs(4));
         client.fetch(100_000);
-        assert_eq!(flights(&lane.wire(&client))[0], 10, "{name}");
+        assert_eq!(flights(&lane.wire(&client), RTT_MS)[0], 10, "{name}");
     }
 }

@@ -10,6 +10,7 @@
     reason = "helpers of tests: a failure here is a failure of the test"
 )]
 
+pub(crate) mod growth;
 pub(crate) mod oracle;
 mod paced_growth;
 

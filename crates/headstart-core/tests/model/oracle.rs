@@ -1,18 +1,19 @@
 //! What every start-up promises, and what a known one promises beyond that.
 
 use headstart_core::{
-    Event, EventKind, Evidence, INFINITE_SSTHRESH, Params, Phase, Startup, Verdict, why_name,
+    Event, EventKind, Evidence, INFINITE_SSTHRESH, Params, Phase, Verdict, why_name,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
+use super::growth::{self, Growth};
 use super::paced_growth::PacedGrowth;
 use super::{Lesson, Step};
 use EventKind::{Ack, Idle, Loss, Open, Send};
 use Phase::{Armed, Clocked, Native, OpenLoop, Recovering, SlowStart};
 
 /// From where to where an event may lead.
-type Moves = &'static [(EventKind, &'static [Phase], &'static [Phase])];
+pub(crate) type Moves = &'static [(EventKind, &'static [Phase], &'static [Phase])];
 
 /// For start-ups without rules of their own: a connection begins and resumes without anything in flight, and a
 /// loss ends the start or is repaired without penalty.
@@ -77,21 +78,34 @@ struct Rules {
     paced_in: &'static [Phase],
     /// The largest window that may be set, in packets, given the window before the last pause.
     most_pkts: fn(&Params, u32) -> u32,
+    /// For those that grow the window themselves.
+    growth: Option<Growth>,
 }
 
-fn rules(startup: Startup) -> Rules {
+fn rules(params: &Params) -> Rules {
     let general = Rules {
         moves: GENERAL_MOVES,
         paced_in: &[Armed, OpenLoop, Clocked, Recovering, SlowStart],
         most_pkts: |params, _| params.get("max_window_pkts").unwrap_or(u32::MAX),
+        growth: None,
     };
-    match startup.name() {
+    let grown = Rules {
+        moves: growth::MOVES,
+        paced_in: &[],
+        growth: Some(Growth::default()),
+        ..general
+    };
+    match params.startup().name() {
+        "su_hystart" | "su_limited" | "su_westwood" | "su_packet_pair" | "su_vegas" => grown,
+        // The window grows by verdicts: what it may be is growth.rs's.
+        "su_standard" if params.get("hystart") == Some(0) => grown,
         "su_standard" => Rules {
             moves: STANDARD_MOVES,
             paced_in: &[],
             // The initial window, which is 100 at the most; after a pause what is left of the window, which was
             // halved at least once (RFC 2861).
             most_pkts: |params, before_pause| params.get("iw_pkts").unwrap().max(before_pause / 2),
+            growth: None,
         },
         "su_fast_start" => Rules {
             moves: FAST_START_MOVES,
@@ -129,7 +143,7 @@ impl Oracle {
     pub(crate) fn new(params: Params) -> Oracle {
         Oracle {
             params,
-            rules: rules(params.startup()),
+            rules: rules(&params),
             phase: Native,
             held: Verdict::default(),
             before_pause_pkts: 0,
@@ -156,6 +170,9 @@ impl Oracle {
         self.windows(verdict)?;
         self.marks(event, verdict)?;
         self.pacing(verdict)?;
+        if let Some(growth) = &mut self.rules.growth {
+            growth.judge(&self.params, step)?;
+        }
         if event.kind == Loss as u8 {
             self.losses(verdict)?;
         }

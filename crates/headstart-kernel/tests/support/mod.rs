@@ -96,6 +96,21 @@ impl Lane {
         Lane::asymmetric(kernel, lane, rate, rate, rtt_ms, queue_pkts)
     }
 
+    /// A path so fast that a round trip's packets leave together, and slow start is not left before 400 KB; a
+    /// receiver whose window does not stand in the way.
+    pub fn wide(kernel: &Kernel, rtt_ms: u64) -> Lane {
+        let lane = Lane::new(kernel, 1, "400mbit", rtt_ms, 1000);
+        lane.widen_receiver();
+        lane
+    }
+
+    fn widen_receiver(&self) {
+        let client = self.emulation.client();
+        client
+            .set_sysctl("net.ipv4.tcp_rmem", "4096 8388608 67108864")
+            .unwrap();
+    }
+
     pub fn asymmetric(
         kernel: &Kernel,
         lane: u8,
@@ -201,6 +216,29 @@ impl Lane {
     }
 }
 
+/// A path whose queue holds one bandwidth-delay product, and a receiver whose window does not stand in the way.
+pub struct Bdp {
+    pub lane: Lane,
+    /// What the path itself holds; its queue holds as much again.
+    pub pkts: u32,
+}
+
+impl Bdp {
+    pub fn new(kernel: &Kernel, mbit_per_s: u32, rtt_ms: u64) -> Bdp {
+        let bits = u64::from(mbit_per_s) * 1000 * rtt_ms;
+        let pkts = u32::try_from(bits / (8 * 1500)).unwrap();
+        let lane = Lane::new(kernel, 1, &format!("{mbit_per_s}mbit"), rtt_ms, pkts);
+        lane.widen_receiver();
+        Bdp { lane, pkts }
+    }
+}
+
+/// The records of one connection, in order.
+pub fn of_socket(records: &[Record], port: u16) -> Vec<Record> {
+    let of_port = |record: &&Record| record.remote_port == port;
+    records.iter().filter(of_port).copied().collect()
+}
+
 /// A connection to the server.
 pub struct Client {
     pub stream: TcpStream,
@@ -271,6 +309,21 @@ pub fn first_flight(packets: &[PacketRecord]) -> Vec<&PacketRecord> {
     all.into_iter()
         .filter(|packet| packet.at_ns < first_ack_ns)
         .collect()
+}
+
+/// How many data packets left in each round trip: a flight ends where nothing leaves for half an RTT.
+pub fn flights(packets: &[PacketRecord], rtt_ms: u64) -> Vec<usize> {
+    let all = data(packets);
+    let mut flights = vec![1];
+    for pair in all.windows(2) {
+        if ms_between(pair[0], pair[1]) > 0.5 * rtt_ms as f64 {
+            flights.push(0);
+        }
+        if let Some(last) = flights.last_mut() {
+            *last += 1;
+        }
+    }
+    flights
 }
 
 pub fn is_low_priority(packet: &PacketRecord) -> bool {

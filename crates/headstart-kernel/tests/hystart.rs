@@ -1,0 +1,108 @@
+//! HyStart on the live kernel: where it leaves slow start, and why (Ha and Rhee, 2011, 4.1 and 5.2).
+
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+mod support;
+
+use std::thread;
+use std::time::Duration;
+
+use headstart_core::why_name;
+use headstart_kernel::Record;
+use support::*;
+
+const MBIT_PER_S: u32 = 20;
+const RTT_MS: u64 = 100;
+
+/// The verdict that ended slow start.
+fn exit_of(records: &[Record]) -> &Record {
+    records
+        .iter()
+        .find(|record| record.verdict.ssthresh_pkts > 0)
+        .unwrap_or_else(|| panic!("slow start was left by no verdict"))
+}
+
+/// 4.1: a safe exit is above half of what the path holds, and below what path and queue hold.
+fn assert_is_safe(exit: &Record, path_pkts: u32) {
+    let window = exit.event.cwnd_pkts;
+    assert_eq!(exit.verdict.ssthresh_pkts, window);
+    assert!(
+        (path_pkts / 2..2 * path_pkts).contains(&window),
+        "left at {window}, the path holds {path_pkts}"
+    );
+}
+
+#[test]
+fn alone_on_a_path_it_leaves_by_the_ack_train_within_the_safe_bounds() {
+    let _lock = one_at_a_time();
+    for reno in [0, 1] {
+        let options = only("su_hystart", &[("reno", reno)]);
+        let Some(kernel) = kernel(&options) else {
+            return;
+        };
+        let path = Bdp::new(&kernel, MBIT_PER_S, RTT_MS);
+        path.lane.server_uses("su_hystart");
+        for v6 in [false, true] {
+            let mut client = if v6 {
+                path.lane.connect_v6()
+            } else {
+                path.lane.connect()
+            };
+            client.fetch(1_500_000);
+            let records = of_socket(&kernel.take_records().unwrap(), client.port);
+            let exit = exit_of(&records);
+            assert_eq!(
+                why_name(exit.verdict.why),
+                "ack-train",
+                "reno={reno} v6={v6}"
+            );
+            assert_is_safe(exit, path.pkts);
+            assert_eq!(dropped(&path.lane.wire(&client)), 0, "reno={reno} v6={v6}");
+        }
+    }
+}
+
+/// The same path and the same bytes, without a safe exit: the queue overflows.
+#[test]
+fn without_its_detectors_slow_start_overflows_the_queue() {
+    let _lock = one_at_a_time();
+    for (name, off) in [
+        ("su_hystart", &[("ack_train", 0), ("delay_increase", 0)][..]),
+        ("su_standard", &[("hystart", 0)]),
+    ] {
+        let Some(kernel) = kernel(&only(name, off)) else {
+            return;
+        };
+        let path = Bdp::new(&kernel, MBIT_PER_S, RTT_MS);
+        path.lane.server_uses(name);
+        let mut client = path.lane.connect();
+        client.fetch(1_500_000);
+        let lost = dropped(&path.lane.wire(&client));
+        assert!(lost > 50, "{name}: {lost} packets dropped");
+    }
+}
+
+/// 5.2: "The second flow uses a delay increase to gauge the congestion on the path caused by the first flow".
+#[test]
+fn joining_a_path_that_is_in_use_it_leaves_by_the_delay() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let path = Bdp::new(&kernel, MBIT_PER_S, RTT_MS);
+    path.lane.server_uses("su_hystart");
+    let mut first = path.lane.connect();
+    let first = thread::spawn(move || first.fetch(8_000_000));
+    // The first has filled the path, and is in congestion avoidance.
+    let left = |record: &Record| record.verdict.ssthresh_pkts > 0;
+    while !kernel.take_records().unwrap().iter().any(left) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let mut second = path.lane.connect();
+    second.fetch(800_000);
+    let records = of_socket(&kernel.take_records().unwrap(), second.port);
+    let exit = exit_of(&records);
+    assert_eq!(why_name(exit.verdict.why), "delay-increase", "{exit:?}");
+    assert!((16..2 * path.pkts).contains(&exit.event.cwnd_pkts));
+    first.join().unwrap();
+}

@@ -11,12 +11,14 @@
 #include "path_memory.h"
 #include "standard.h"
 #include "fast_start.h"
+#include "adaptive.h"
 
 /* X(name, NAME, number, source). A number is never used again for something else: recordings carry
  * it. */
 #define SU_STARTUPS(X)                                                                             \
 	X(standard, STANDARD, 0, "RFC 5681, RFC 6928")                                             \
-	X(fast_start, FAST_START, 1, "Padmanabhan and Katz, TCP Fast Start, 1998")
+	X(fast_start, FAST_START, 1, "Padmanabhan and Katz, TCP Fast Start, 1998")                 \
+	X(adaptive, ADAPTIVE, 4, "Bhumralkar, Lung and Varaiya, Network Adaptive TCP Slow Start")
 
 enum su_alg {
 #define SU_ALG_ENUM(name, NAME, number, source) SU_ALG_##NAME = number,
@@ -38,6 +40,13 @@ union su_params {
 #undef SU_PARAMS_MEMBER
 	uint32_t words[SU_MAX_PARAMS];
 };
+
+/* Whether a start-up's memory is of the local network as one group, where the peer is in it
+ * (Adaptive 3: windows are pooled "across all of the hosts in the local network"). */
+static inline int su_recalls_group(enum su_alg alg)
+{
+	return alg == SU_ALG_ADAPTIVE;
+}
 
 _Static_assert(sizeof(union su_state) == 128, "a state larger than the room that is kept for it");
 _Static_assert(sizeof(union su_params) == 64, "more than SU_MAX_PARAMS parameters");

@@ -169,6 +169,24 @@ static const struct row forgotten[] = {
 	{"knows nothing of it", SEND, .cwnd_pkts = 30, .ssthresh_pkts = INF, SAYS(NONE),
 	 PROVES(AT_LEAST)},
 };
+
+/* A rule for the destination or the listener stands above the parameter, which is 30 here. */
+static const struct row configured[] = {
+	{"3 for this destination, not 30", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF,
+	 .iw_pkts = 3, SETS(INITIAL_WINDOW, 3), PROVES(AT_LEAST)},
+	{"10 is set, too, where a route says 20", OPEN, .cwnd_pkts = 20, .ssthresh_pkts = INF,
+	 .iw_pkts = 10, SETS(INITIAL_WINDOW, 10), PROVES(AT_LEAST)},
+	{"none for this one", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF, SETS(INITIAL_WINDOW, 30),
+	 PROVES(AT_LEAST)},
+	{"a lost handshake is 1 all the same", OPEN, .cwnd_pkts = 1, .ssthresh_pkts = INF,
+	 .iw_pkts = 3, SAYS(HANDSHAKE_LOSS), PROVES(AT_LEAST)},
+	/* 400 >> 4 = 25; not below min(50, 400). */
+	{"a pause: the restart window of a rule of 50", IDLE, .time_ms = 9000, .sent_pkts = 500,
+	 .acked_pkts = 500, .cwnd_pkts = 400, .ssthresh_pkts = 300, .idle_ms = 2001, .rto_ms = 500,
+	 .iw_pkts = 50, SAYS(RESTART_WINDOW), PROVES(EXACT)},
+	{"50 when data leaves", SEND, .time_ms = 9000, .sent_pkts = 500, .acked_pkts = 500,
+	 .cwnd_pkts = 10, .ssthresh_pkts = 300, SETS(RESTART_WINDOW, 50), PROVES(AT_LEAST)},
+};
 /* clang-format on */
 
 #define STANDARD   .alg = SU_ALG_STANDARD
@@ -195,6 +213,8 @@ static const struct table tables[] = {
 	 ROWS(never_raised)},
 	{"without_an_rto_or_a_length_a_pause_is_long", "RFC 5681 4.1", STANDARD, WITH_IW(30),
 	 ROWS(unknown_times)},
+	{"a_rule_for_the_destination_or_the_listener_stands_above_the_parameter", "standard.h",
+	 STANDARD, WITH_IW(30), ROWS(configured)},
 	{"a_loss_or_a_new_connection_forgets_the_restart_window", "RFC 5681 3.1", STANDARD,
 	 WITH_IW(30), ROWS(forgotten)},
 };

@@ -88,6 +88,8 @@ fn any_path() -> impl Strategy<Value = Option<Path>> {
         srtt_us,
         rttvar_us: srtt_us / 4,
         min_rtt_us: srtt_us,
+        ending_mpkts: cwnd_pkts * 1000,
+        ended: 1 + (age_us % 3) as u8,
         samples: 1,
         ..Path::default()
     });

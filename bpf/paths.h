@@ -116,7 +116,7 @@ static __noinline int recall(struct sock *sk, struct hs_conn *conn, const struct
 	struct hs_prefix whole = {}, key = {.family = HS_GROUP};
 	struct su_path *path = &conn->path;
 	enum su_why why;
-	int i;
+	int i, stale = 0;
 
 	if (!config)
 		return 0;
@@ -134,8 +134,9 @@ static __noinline int recall(struct sock *sk, struct hs_conn *conn, const struct
 		why = ask(config, &key, ev, path);
 		if (why != SU_WHY_PATH_UNKNOWN && why != SU_WHY_PATH_STALE)
 			return 1;
+		stale |= why == SU_WHY_PATH_STALE;
 	}
-	return 0;
+	return stale;
 }
 
 static __always_inline void tell(const struct hs_config *config, struct hs_conn *conn,

@@ -235,17 +235,26 @@ static inline void su_adaptive_on_send(struct su_adaptive_state *st,
 		v->ssthresh_pkts = su_max_u32(st->window_pkts, 2);
 }
 
-/* The first ACK, when most of the transfer has been written: it may be larger than it looked. Then
- * it is method 3 from here on, with the window that normal TCP would have by now. */
-static inline void su_adaptive_first_ack(struct su_adaptive_state *st, const struct su_event *ev,
-					 struct su_verdict *v)
+/* It has turned out to be large: method 3 from here on, with the window that normal TCP would have
+ * by now; or, where W has got through whole, with W and in congestion avoidance. */
+static inline void su_adaptive_grew(struct su_adaptive_state *st, const struct su_event *ev,
+				    struct su_verdict *v)
 {
 	uint32_t newly_pkts = ev->delivered_pkts - st->begin_delivered_pkts;
 
+	su_adaptive_end(st, SU_WHY_TRANSFER_GREW, v);
+	if (!st->started)
+		return;
+	v->cwnd_pkts = su_min_u32(st->initial_pkts + newly_pkts, st->window_pkts);
+	v->ssthresh_pkts = st->stack_ssthresh_pkts;
+}
+
+/* When the first ACK comes most of the transfer has been written. */
+static inline void su_adaptive_first_ack(struct su_adaptive_state *st, const struct su_event *ev,
+					 struct su_verdict *v)
+{
 	if (su_adaptive_is_large(st, ev)) {
-		su_adaptive_end(st, SU_WHY_TRANSFER_GREW, v);
-		v->cwnd_pkts = su_min_u32(st->initial_pkts + newly_pkts, st->window_pkts);
-		v->ssthresh_pkts = st->stack_ssthresh_pkts;
+		su_adaptive_grew(st, ev, v);
 	} else if (st->constant_rate) {
 		st->phase = SU_PHASE_CLOCKED;
 		v->why = SU_WHY_ACK_CLOCK;
@@ -278,8 +287,7 @@ static inline void su_adaptive_on_ack(struct su_adaptive_state *st,
 			st->hint_bytes = 0;
 			v->why = SU_WHY_APP_LIMITED;
 		} else if (su_adaptive_is_large(st, ev)) {
-			/* W has been kept so far: congestion avoidance from there. */
-			su_adaptive_end(st, SU_WHY_TRANSFER_GREW, v);
+			su_adaptive_grew(st, ev, v);
 			return;
 		}
 	}

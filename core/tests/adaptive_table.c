@@ -138,6 +138,14 @@ static const struct row grew[] = {
 	 NATIVE(TRANSFER_GREW), PROVES(EXACT)},
 };
 
+static const struct row grew_in_the_first_window[] = {
+	ARMED_BY_THE_GROUP,
+	{"65 are queued", DATA_LEAVES(65), BEGINS(CONSTANT_RATE, 32, 32, 80000)},
+	{"at the first ACK 100", AN_ACK(400, 32, 2, 68), KEEPS(ACK_CLOCK, 32, 80000)},
+	/* 10 + 5. */
+	{"160 before W got through whole: normal TCP", AN_ACK(410, 37, 5, 123), SETS(TRANSFER_GREW, 15, INF)},
+};
+
 static const struct row half_grew[] = {
 	ARMED_BY_THE_GROUP,
 	{"begin with 16", DATA_LEAVES(65), BEGINS(HALF_WINDOW, 16, 0, 15000)},
@@ -230,6 +238,8 @@ static const struct table tables[] = {
 	 ROWS(hint)},
 	{"a_transfer_that_turns_out_to_be_large_goes_on_as_usual", "3, third method", ADAPTIVE,
 	 TO(avoidance), ROWS(grew)},
+	{"also_when_it_grows_before_w_got_through_whole", "3, third method", ADAPTIVE,
+	 TO(avoidance), ROWS(grew_in_the_first_window)},
 	{"so_does_one_that_began_with_half_of_w", "3, third method", ADAPTIVE, TO(slow_start),
 	 ROWS(half_grew)},
 	{"a_small_response_does_not_spend_the_start", "3, DECISION", ADAPTIVE, TO(avoidance),

@@ -63,6 +63,9 @@ fn first_window(kernel: &Kernel, lane: &Lane) -> (usize, &'static str) {
     let mut client = lane.connect();
     client.fetch(100_000);
     let flight = first_flight(&lane.wire(&client)).len();
+    // Its end teaches the memory too.
+    drop(client);
+    sleep(Duration::from_millis(500));
     let records = kernel.take_records().unwrap();
     let opened = records
         .iter()
@@ -153,7 +156,6 @@ fn a_round_trip_unlike_the_remembered_one_and_an_entry_too_old_are_not_used() {
         ..path(40)
     };
     remember(&kernel, "10.77.1.0/24", old);
-    // A shorter prefix would be asked next: there is none.
     assert_eq!(first_window(&kernel, &lane), (10, "path-stale"));
 }
 
@@ -298,8 +300,9 @@ fn a_peer_that_acknowledges_what_it_never_got_gets_no_more_than_the_cap() {
                 sent.insert(segment.seq);
             }
         }
+        // A tail loss probe may send one beyond the window (RFC 8985, 7.3).
         assert!(
-            (11..=CAP_PKTS as usize).contains(&sent.len()),
+            (11..=CAP_PKTS as usize + 1).contains(&sent.len()),
             "{} packets",
             sent.len()
         );

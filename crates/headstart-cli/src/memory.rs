@@ -23,7 +23,7 @@ pub(crate) struct MemoryArgs {
     file: Option<PathBuf>,
     /// A parameter of the path memory; may be given several times. `headstart list` names them.
     #[arg(long = "memory-param", value_name = "NAME=VALUE")]
-    params: Vec<String>,
+    memory_params: Vec<String>,
     /// The prefix lengths for IPv4 under which paths are remembered, at most four; the longest known answers.
     #[arg(long, value_name = "BITS", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=32))]
     prefixes_v4: Option<Vec<u8>>,
@@ -50,7 +50,7 @@ impl MemoryArgs {
     /// The options as the kernel's side wants them; what is wrong with them is wrong usage.
     pub(crate) fn options(&self) -> Result<MemoryOptions, anyhow::Error> {
         let mut params = MemoryParams::default();
-        for text in &self.params {
+        for text in &self.memory_params {
             let (name, value) = setting("--memory-param", text)?;
             params
                 .set(name, value)

@@ -10,6 +10,9 @@
 
 #define HS_MAX_ALGS 16
 
+/* The socket option of hint.bpf.c: "HS", beyond all options that the kernel has. */
+#define HS_HINT_OPTION 0x4853
+
 /* How much of what happens is written to the ring buffer. */
 enum hs_record_level {
 	HS_RECORD_NOTHING = 0,
@@ -17,17 +20,8 @@ enum hs_record_level {
 	HS_RECORD_EVENTS = 2,	 /* every event with its verdict: can be replayed */
 };
 
-struct hs_config {
-	union su_params params[HS_MAX_ALGS]; /* by enum su_alg */
-	uint32_t record_level;		     /* enum hs_record_level */
-	uint8_t dscp;			     /* of packets with low drop priority, 0 to 63 */
-	uint8_t prefix_bits_v4;		     /* 0 to 32 */
-	uint8_t prefix_bits_v6;		     /* 0 to 128 */
-	uint8_t reserved;
-};
-
-/* The path memory's key: the destination's prefix; the bits behind it are zero. An IPv4 address
- * stands in the first four bytes. */
+/* A destination's prefix; the bits behind it are zero. An IPv4 address stands in the first four
+ * bytes. */
 struct hs_prefix {
 	uint8_t family; /* 4 or 6 */
 	uint8_t bits;
@@ -35,9 +29,40 @@ struct hs_prefix {
 	uint8_t addr[16];
 };
 
+/* The path memory's key: a prefix; or, with family HS_GROUP and the rest 0, the local network as
+ * one group. */
+#define HS_GROUP	      1
+#define HS_MAX_PREFIX_LENGTHS 4
+#define HS_MAX_GROUP_PREFIXES 8
+#define HS_NO_LENGTH	      255
+
+struct hs_config {
+	union su_params params[HS_MAX_ALGS]; /* by enum su_alg */
+	struct su_memory_params memory;
+	uint32_t record_level;	 /* enum hs_record_level */
+	uint32_t group_prefixes; /* how many of group[] are in use */
+	uint8_t dscp;		 /* of packets with low drop priority, 0 to 63 */
+	uint8_t windows;	 /* there are initial windows of destinations or listeners */
+	uint8_t reserved[6];
+	/* The prefix lengths under which a path is remembered, longest first; HS_NO_LENGTH: no more
+	 */
+	uint8_t prefix_bits_v4[HS_MAX_PREFIX_LENGTHS];
+	uint8_t prefix_bits_v6[HS_MAX_PREFIX_LENGTHS];
+	struct hs_prefix group[HS_MAX_GROUP_PREFIXES]; /* what the local network is */
+};
+
 struct hs_path_entry {
 	struct su_path path; /* age_us is 0 here; the reader computes it */
-	uint64_t learnt_ns;  /* CLOCK_MONOTONIC */
+	uint64_t learnt_ns;  /* CLOCK_BOOTTIME: a suspended machine ages too */
+};
+
+/* The key of an initial window, for a longest-prefix match. */
+struct hs_window_key {
+	uint32_t match_bits; /* of what follows: 32, and those of the prefix */
+	uint8_t family;	     /* 4 or 6 */
+	uint8_t reserved;
+	uint16_t local_port; /* 0: any; asked for second */
+	uint8_t addr[16];
 };
 
 /* One event of one connection. */
@@ -98,11 +123,12 @@ enum hs_watch_counter {
 	HS_WATCH_COUNTERS = 3,
 };
 
-_Static_assert(sizeof(struct hs_config) == 1032, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_config) == 1240, "mirrored in contract.rs");
 _Static_assert(sizeof(struct hs_prefix) == 20, "mirrored in contract.rs");
-_Static_assert(sizeof(struct hs_path_entry) == 48, "mirrored in contract.rs");
-_Static_assert(sizeof(struct hs_record) == 248, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_path_entry) == 80, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_window_key) == 24, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_record) == 280, "mirrored in contract.rs");
 _Static_assert(sizeof(struct hs_sample) == 64, "mirrored in contract.rs");
-_Static_assert(sizeof(struct hs_replay) == 400, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_replay) == 432, "mirrored in contract.rs");
 
 #endif

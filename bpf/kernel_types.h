@@ -25,6 +25,7 @@ enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_LPM_TRIE = 11,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
@@ -177,6 +178,25 @@ struct tcp_congestion_ops {
 struct bpf_sock {
 	__u32 bound_dev_if;
 	__u32 family;
+};
+
+struct bpf_sockopt {
+	union {
+		struct bpf_sock *sk;
+		__u64 : 64;
+	} __attribute__((aligned(8)));
+	union {
+		void *optval;
+		__u64 : 64;
+	} __attribute__((aligned(8)));
+	union {
+		void *optval_end;
+		__u64 : 64;
+	} __attribute__((aligned(8)));
+	__s32 level;
+	__s32 optname;
+	__s32 optlen;
+	__s32 retval;
 };
 
 struct __sk_buff {

@@ -16,6 +16,7 @@
 struct hs_conn {
 	union su_state state;
 	struct su_verdict verdict; /* the one that holds */
+	__u64 learnt_bytes;	   /* acknowledged when the path memory was last told */
 	__u64 stack_rate;	   /* the stack's own pacing rate, while ours stands in its place */
 	__u32 mark_from_seq;
 	__u32 mark_to_seq;   /* meaningful where mark_bounded */
@@ -29,6 +30,9 @@ struct hs_conn {
 	__u8 alg;
 	__u8 rate_saved;
 	__u8 reserved[3];
+	/* Room to work in, for which the BPF stack is too small. */
+	struct su_path path;	     /* what the start-up is told */
+	struct hs_path_entry lesson; /* an entry while it is changed */
 };
 
 struct {
@@ -37,6 +41,14 @@ struct {
 	__type(key, int);
 	__type(value, struct hs_conn);
 } hs_conns SEC(".maps");
+
+/* What applications said of their next transfer's size, in bytes (hint.bpf.c). */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u64);
+} hs_hints SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

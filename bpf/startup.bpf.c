@@ -201,6 +201,8 @@ static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_con
 		if (v->ssthresh_pkts)
 			tcp(sk)->snd_ssthresh = v->ssthresh_pkts;
 	}
+	if (v->forget_path)
+		teach(sk, conn, ev, 0);
 	apply_marks(sk, conn, ev);
 	apply_pacing(sk, conn);
 	apply_rto_min(sk, conn);
@@ -210,7 +212,6 @@ static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_con
 
 static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 {
-	struct su_path path = {};
 	struct hs_conn *conn;
 	struct su_event ev;
 	int known = 0;
@@ -223,10 +224,13 @@ static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 	conn->alg = (__u8)alg;
 	/* Chosen by setsockopt in the middle of a connection: the start is over, memory is of no
 	 * use. */
-	if (!tcp(sk)->data_segs_out)
-		known = recall(sk, &path);
 	snapshot(sk, conn, SU_EVENT_OPEN, &ev);
-	step(sk, alg, conn, known ? &path : 0, &ev);
+	conn->learnt_bytes = ev.acked_bytes;
+	if (!tcp(sk)->data_segs_out) {
+		known = recall(sk, conn, &ev);
+		ev.iw_pkts = initial_window(sk);
+	}
+	step(sk, alg, conn, known ? &conn->path : 0, &ev);
 }
 
 /* lsndtime and icsk_rto are in jiffies, whose length a program does not know. The start-up wants
@@ -239,10 +243,22 @@ static __always_inline __u64 idle_us(struct sock *sk, __u32 rto_us)
 	return rto_jiffies ? (__u64)idle_jiffies * rto_us / rto_jiffies : 0;
 }
 
+/* What the application said of its next transfer holds for one. */
+static __always_inline __u64 take_hint(struct sock *sk)
+{
+	__u64 *hint = bpf_sk_storage_get(&hs_hints, tcp(sk), 0, 0);
+	__u64 bytes;
+
+	if (!hint)
+		return 0;
+	bytes = *hint;
+	*hint = 0;
+	return bytes;
+}
+
 static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum tcp_ca_event event)
 {
 	struct hs_conn *conn = find(sk);
-	struct su_path path = {};
 	struct su_event ev;
 	int known;
 
@@ -250,15 +266,17 @@ static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum
 		if (event == CA_EVENT_CWND_RESTART) {
 			snapshot(sk, conn, SU_EVENT_IDLE, &ev);
 			ev.idle_us = idle_us(sk, ev.rto_us);
+			ev.iw_pkts = initial_window(sk);
 			learn(sk, alg, conn, &ev);
-			known = recall(sk, &path);
-			step(sk, alg, conn, known ? &path : 0, &ev);
+			known = recall(sk, conn, &ev);
+			step(sk, alg, conn, known ? &conn->path : 0, &ev);
 		} else if (event == CA_EVENT_TX_START && icsk(sk)->icsk_ca_state == TCP_CA_Open) {
 			/* Also fires where a retransmission starts an empty pipe, hence the state.
 			 */
 			snapshot(sk, conn, SU_EVENT_SEND, &ev);
 			if (tcp(sk)->data_segs_out < LINUX_UNPACED_PKTS)
 				ev.unpaced_pkts = LINUX_UNPACED_PKTS - tcp(sk)->data_segs_out;
+			ev.hint_bytes = take_hint(sk);
 			step(sk, alg, conn, 0, &ev);
 		}
 	}
@@ -278,8 +296,8 @@ static __always_inline __u32 on_min_tso_segs(struct sock *sk)
 		return native;
 	v = &conn->verdict;
 	/* Recovery: PRR has just set cwnd for this ACK, and what is retransmitted now goes by it.
-	 */
-	if (v->recovery_cwnd_pkts > tcp(sk)->snd_cwnd && icsk(sk)->icsk_ca_state == TCP_CA_Recovery)
+	 * After a timeout it is the kernel's slow start that has. */
+	if (v->recovery_cwnd_pkts > tcp(sk)->snd_cwnd && icsk(sk)->icsk_ca_state >= TCP_CA_Recovery)
 		tcp(sk)->snd_cwnd = v->recovery_cwnd_pkts;
 	if (v->phase == SU_PHASE_ARMED && v->burst_pkts && !tcp(sk)->packets_out &&
 	    icsk(sk)->icsk_ca_state == TCP_CA_Open) {

@@ -78,11 +78,15 @@ struct su_event {
 	uint8_t sack_ok;	     /* the peer sends selective ACKs */
 	uint8_t cwnd_limited; /* ACK: cwnd, not application or receiver, is what limits sending
 			       * (RFC 7661; Linux: tcp_is_cwnd_limited) */
-	uint8_t reserved[3];
+	uint8_t iw_pkts;      /* OPEN, IDLE: the initial window configured for this destination or
+			       * listener; 0: none */
+	uint8_t reserved[2];
 };
 
 /* What is remembered of a path (TCP Fast Start 3.3.2: cwnd, ssthresh, srtt, rttvar, as they last
- * were). */
+ * were; Network Adaptive TCP Slow Start 3: the ending window, low-pass filtered). A mean and a mean
+ * deviation are beside the window and beside min_rtt, because behind one prefix may be many paths.
+ * "mpkts" are thousandths of a packet. Folded and judged by path_memory.h. */
 enum su_ended {
 	SU_ENDED_UNKNOWN = 0,
 	SU_ENDED_SLOW_START = 1,
@@ -91,15 +95,24 @@ enum su_ended {
 };
 
 struct su_path {
-	uint64_t age_us;    /* since it was learnt */
+	uint64_t age_us;	   /* since a window was last learnt */
+	uint64_t rate_bytes_per_s; /* delivered in the best round trip of the last connection */
 	uint32_t cwnd_pkts; /* the last window that got through without loss; 0: nothing known */
 	uint32_t ssthresh_pkts;
 	uint32_t srtt_us;
 	uint32_t rttvar_us;
 	uint32_t min_rtt_us;
-	uint32_t samples; /* how often it was learnt */
-	uint8_t ended;	  /* enum su_ended: how the last connection stood */
-	uint8_t reserved[7];
+	uint32_t ending_mpkts;	    /* ending windows, filtered; 0: none */
+	uint32_t window_mean_mpkts; /* of the windows that were found exactly; 0: none was */
+	uint32_t window_dev_mpkts;
+	uint32_t min_rtt_mean_us;
+	uint32_t min_rtt_dev_us;
+	uint32_t lost_pkts; /* by the last connection that taught something */
+	uint32_t samples;   /* how often it was learnt */
+	uint8_t ended;	    /* enum su_ended: how the last connection stood */
+	uint8_t refused; /* enum su_why: why nothing is told of a path that is known; 0: it is told
+			  */
+	uint8_t reserved[6];
 };
 
 /* Where a start-up stands. */
@@ -150,7 +163,13 @@ enum su_phase {
 	X(LIMITED, 35, "limited", "above max_ssthresh_pkts: the window grows more slowly from here on")        \
 	X(RATE_ESTIMATE, 36, "rate-estimate", "ssthresh by the eligible rate estimate")                        \
 	X(PACKET_PAIR, 37, "packet-pair", "ssthresh by the spacing of the first ACKs")                         \
-	X(RATE_BELOW_EXPECTED, 38, "rate-below-expected", "the rate is below the expected one by gamma_pkts")
+	X(RATE_BELOW_EXPECTED, 38, "rate-below-expected", "the rate is below the expected one by gamma_pkts") \
+	X(PATH_SPREAD, 50, "path-spread", "the connections behind the prefix disagree: the memory abstains")   \
+	X(PATH_CONTRADICTED, 51, "path-contradicted", "the round trip is not that of the path remembered")     \
+	X(CONSTANT_RATE, 52, "constant-rate", "a short transfer, the last one ended in congestion avoidance: W each round trip") \
+	X(HALF_WINDOW, 53, "half-window", "a short transfer, the last one ended in slow start: begin with W/2") \
+	X(TRANSFER_LARGE, 54, "transfer-large", "no less than slow start would carry: as usual")               \
+	X(TRANSFER_GREW, 55, "transfer-grew", "it is larger than it looked at first: as usual from here on")
 /* clang-format on */
 
 enum su_why {
@@ -175,11 +194,11 @@ struct su_verdict {
 	uint8_t owns_slow_start; /* below ssthresh cwnd moves by verdicts alone: neither the stack's
 				    growth nor its own exit from slow start (CUBIC's HyStart)
 				    applies */
-	uint8_t reserved[1];
+	uint8_t forget_path;	 /* a start from what is remembered of the path failed: forget it */
 };
 
 _Static_assert(sizeof(struct su_event) == 112, "recorded and replayed: change the version with it");
-_Static_assert(sizeof(struct su_path) == 40, "stored in the kernel's map");
+_Static_assert(sizeof(struct su_path) == 72, "stored in the kernel's map");
 _Static_assert(sizeof(struct su_verdict) == 48, "recorded and replayed");
 
 /* A start-up's parameters are declared once, as a list P(name, default, min, max, unit, help): the

@@ -23,7 +23,9 @@
 	P(max_age_s, 1800, 1, 86400, "s", "do not use a path's memory older than this")            \
 	P(reset_floor_us, 50000, 1000, 200000, "us",                                               \
 	  "least 4 rttvar of the reset timer srtt + 4 rttvar (3.3.4)")                             \
-	P(require_sack, 1, 0, 1, "switch", "start only if the peer sends selective ACKs")
+	P(require_sack, 1, 0, 1, "switch", "start only if the peer sends selective ACKs")          \
+	P(timeout_window_pkts, SU_LINUX_IW_PKTS, 1, 100, "pkts",                                   \
+	  "window after the reset timer; 1 is the letter of 3.3.4")
 
 struct su_fast_start_params {
 	SU_FAST_START_PARAMS(SU_PARAM_FIELD)
@@ -43,7 +45,7 @@ struct su_fast_start_state {
 	uint32_t initial_pkts; /* the window with which the stack itself would have started */
 	uint8_t phase;	       /* enum su_phase */
 	uint8_t after_idle; /* armed by a pause, so that the stack's own restart window competes */
-	uint8_t timed_out;  /* the recovery is slow start, not fast recovery */
+	uint8_t timed_out;  /* the recovery is slow start, not fast recovery; 2: by the letter */
 	uint8_t failed;	    /* a start has failed since the window was last learnt */
 };
 
@@ -117,10 +119,9 @@ static inline void su_fast_start_init(struct su_fast_start_state *st,
 	/* Unless it is the middle of a connection; a SYN counts as one byte on some stacks. */
 	if (ev->sent_bytes <= 1)
 		st->initial_pkts = ev->cwnd_pkts;
-	if (!path || !path->cwnd_pkts) {
-		v->why = SU_WHY_PATH_UNKNOWN;
+	v->why = su_path_refusal(path);
+	if (v->why != SU_WHY_NONE)
 		return;
-	}
 	/* 3.3.1: conditions "remain stable for periods ranging from a few minutes to tens of
 	 * minutes"; an upper bound on the age is deferred to future research. DECISION: max_age_s.
 	 */
@@ -218,6 +219,22 @@ static inline uint32_t su_fast_start_fallback_window(const struct su_fast_start_
 	return su_min_u32(window_pkts, st->window_pkts);
 }
 
+/* 3.3.4, of the reset timer: "cuts down cwnd to 1 and initiates slow start". That is what the
+ * standard began with; today it begins with more. DECISION: so does the slow start after the timer,
+ * unless timeout_window_pkts is 1; and unless the timer has expired again, which is a sign of
+ * congestion. 0: the stack's own. */
+static inline uint32_t su_fast_start_timeout_window(const struct su_fast_start_state *st,
+						    const struct su_fast_start_params *prm,
+						    const struct su_event *ev)
+{
+	uint32_t begin_pkts = su_min_u32(prm->timeout_window_pkts, st->initial_pkts);
+
+	if (begin_pkts <= 1 || st->timed_out > 1)
+		return 0;
+	begin_pkts += ev->delivered_pkts - st->loss_delivered_pkts;
+	return su_min_u32(begin_pkts, st->window_pkts);
+}
+
 /* Whether the repair itself has lost packets: more have been counted as lost than had been sent and
  * not delivered when the start failed. A loss of fewer of them again cannot be told from the first.
  */
@@ -270,8 +287,9 @@ static inline void su_fast_start_on_ack(struct su_fast_start_state *st,
 		su_fast_start_congested(st, ev, v);
 		return;
 	}
-	if (st->phase == SU_PHASE_RECOVERING && !st->timed_out)
-		v->recovery_cwnd_pkts = su_fast_start_fallback_window(st, ev);
+	if (st->phase == SU_PHASE_RECOVERING)
+		v->recovery_cwnd_pkts = st->timed_out ? su_fast_start_timeout_window(st, prm, ev)
+						      : su_fast_start_fallback_window(st, ev);
 	/* 3.3.1: "Packets beyond the initial window, i.e., those sent after ack clocking sets in,
 	 * do not belong to the fast start phase and hence are not marked." */
 	if (st->phase == SU_PHASE_OPEN_LOOP && ev->acked_bytes > st->begin_bytes) {
@@ -305,8 +323,13 @@ static inline void su_fast_start_on_loss(struct su_fast_start_state *st,
 	int in_window = ev->acked_bytes > st->begin_bytes && ev->acked_bytes < st->end_bytes;
 
 	su_rounds_on_loss(&st->rounds, ev);
-	if (started)
+	/* DECISION: what a failed start was made from is forgotten at once, and what the connection
+	 * teaches after that is of the round trips after that. */
+	if (started && !st->failed) {
+		v->forget_path = 1;
+		st->rounds.most_pkts = 0;
 		st->failed = 1;
+	}
 	if (!started || !in_window || !prm->quick_recovery || ev->loss == SU_LOSS_ECN) {
 		su_fast_start_end(st, SU_WHY_ORDINARY_LOSS, v);
 		return;
@@ -320,11 +343,13 @@ static inline void su_fast_start_on_loss(struct su_fast_start_state *st,
 	v->recovery_cwnd_pkts = su_fast_start_fallback_window(st, ev);
 	/* 3.3.4: without penalty: ssthresh and SACK information are kept. */
 	v->ssthresh_pkts = st->ssthresh_pkts;
-	/* DECISION: the letter, cwnd 1, though standard slow start begins with more today. */
 	if (ev->loss == SU_LOSS_TIMEOUT || (ev->loss == SU_LOSS_PARTIAL_ACK && !ev->sack_ok)) {
-		st->timed_out = 1;
+		/* After a partial ACK what is in flight may still come: by the letter. */
+		st->timed_out = (uint8_t)(st->timed_out || ev->loss == SU_LOSS_PARTIAL_ACK ? 2 : 1);
+		/* What the first retransmission delivers counts from here. */
+		st->loss_delivered_pkts = ev->delivered_pkts;
 		v->cwnd_pkts = 1;
-		v->recovery_cwnd_pkts = 0;
+		v->recovery_cwnd_pkts = su_fast_start_timeout_window(st, prm, ev);
 		v->why = ev->loss == SU_LOSS_TIMEOUT ? SU_WHY_START_TIMEOUT : SU_WHY_PARTIAL_ACK;
 	}
 }

@@ -18,6 +18,7 @@
 #include "westwood.h"
 #include "packet_pair.h"
 #include "vegas.h"
+#include "adaptive.h"
 
 /* X(name, NAME, number, source). A number is never used again for something else: recordings carry
  * it. */
@@ -26,6 +27,7 @@
 	X(fast_start, FAST_START, 1, "Padmanabhan and Katz, TCP Fast Start, 1998")                 \
 	X(swift_start, SWIFT_START, 2, "Partridge et al., A Swifter Start for TCP, 2002, 3.1")     \
 	X(paced, PACED, 3, "Partridge et al., A Swifter Start for TCP, 2002, 4.3")                 \
+	X(adaptive, ADAPTIVE, 4, "Bhumralkar, Lung and Varaiya, Network Adaptive TCP Slow Start")  \
 	X(hystart, HYSTART, 5, "Ha and Rhee, Taming the elephants: New TCP slow start, 2011")      \
 	X(limited, LIMITED, 6, "RFC 3742")                                                         \
 	X(westwood, WESTWOOD, 7, "Wang et al., TCP Startup Performance, 2004")                     \
@@ -52,6 +54,13 @@ union su_params {
 #undef SU_PARAMS_MEMBER
 	uint32_t words[SU_MAX_PARAMS];
 };
+
+/* Whether a start-up's memory is of the local network as one group, where the peer is in it
+ * (Adaptive 3: windows are pooled "across all of the hosts in the local network"). */
+static inline int su_recalls_group(enum su_alg alg)
+{
+	return alg == SU_ALG_ADAPTIVE;
+}
 
 _Static_assert(sizeof(union su_state) == 128, "a state larger than the room that is kept for it");
 _Static_assert(sizeof(union su_params) == 64, "more than SU_MAX_PARAMS parameters");

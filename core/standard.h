@@ -3,7 +3,8 @@
  * Standard: plain slow start from an initial window that is a parameter.
  * Source: RFC 5681 3.1 and 4.1, RFC 6928; the larger initial window is the paper of 2010 (IW10).
  * With iw_pkts = 10 and hystart = 1 nothing is decided here: the stack's own start is left
- * untouched, also where a route gives it another initial window.
+ * untouched, also where a route gives it another initial window. A window that is configured for
+ * the destination or the listener (su_event.iw_pkts) stands above the parameter.
  */
 #ifndef SU_STANDARD_H
 #define SU_STANDARD_H
@@ -27,6 +28,15 @@ struct su_standard_state {
 	uint32_t reserved;
 };
 
+/* 0: the stack's own. */
+static inline uint32_t su_standard_iw(const struct su_standard_params *prm,
+				      const struct su_event *ev)
+{
+	if (ev->iw_pkts)
+		return ev->iw_pkts;
+	return prm->iw_pkts == SU_LINUX_IW_PKTS ? 0 : prm->iw_pkts;
+}
+
 static inline void su_standard_init(struct su_standard_state *st,
 				    const struct su_standard_params *prm,
 				    const struct su_path *path, const struct su_event *ev,
@@ -44,8 +54,8 @@ static inline void su_standard_init(struct su_standard_state *st,
 		return;
 	}
 	/* In the middle of a connection the start is over. */
-	if (prm->iw_pkts != SU_LINUX_IW_PKTS && ev->sent_bytes <= 1)
-		v->cwnd_pkts = prm->iw_pkts;
+	if (ev->sent_bytes <= 1)
+		v->cwnd_pkts = su_standard_iw(prm, ev);
 }
 
 /* The window after a pause as Linux computes it (tcp_cwnd_restart, net/ipv4/tcp_output.c; RFC
@@ -65,12 +75,15 @@ static inline void su_standard_on_idle(struct su_standard_state *st,
 				       const struct su_path *path, const struct su_event *ev,
 				       struct su_verdict *v)
 {
+	uint32_t iw_pkts = su_standard_iw(prm, ev);
+
 	(void)path;
 	if (!prm->hystart)
 		su_growth_on_idle(&st->growth, ev, v);
-	if (prm->iw_pkts == SU_LINUX_IW_PKTS)
+	st->restart_pkts = 0;
+	if (!iw_pkts)
 		return;
-	st->restart_pkts = su_standard_restart_window(prm->iw_pkts, ev);
+	st->restart_pkts = su_standard_restart_window(iw_pkts, ev);
 	v->why = SU_WHY_RESTART_WINDOW;
 }
 

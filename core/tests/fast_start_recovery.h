@@ -6,6 +6,8 @@
 /* clang-format off */
 #define IN_FAST_RECOVERY .recovery = SU_RECOVERY_FAST
 #define AFTER_A_TIMEOUT	 .recovery = SU_RECOVERY_TIMEOUT
+/* What the start was made from is forgotten. */
+#define FORGETS		 .want.forget_path = 1
 
 /* "If the fine-grained reset timer expires and the earliest unacknowledged packet is a fast start
  * packet other than the first one ... the TCP sender cuts down cwnd to 1 and initiates slow start.
@@ -15,7 +17,7 @@ static const struct row reset_timer[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"the timer expires with the second packet unacknowledged", A_LOSS(TIMEOUT, 850, 35, 1, 0),
-	 RECOVERING(START_TIMEOUT, 1, 64, 0), PROVES(EXACT)},
+	 RECOVERING(START_TIMEOUT, 1, 64, 0), PROVES(EXACT), FORGETS},
 	{"slow start goes on by the stack's own window", AN_ACK(1250, 35, 2, 0), AFTER_A_TIMEOUT,
 	 RECOVERING(NONE, 0, 0, 0), PROVES(EXACT)},
 	{"a second timeout is as the first", A_LOSS(TIMEOUT, 2000, 35, 2, 0), AFTER_A_TIMEOUT,
@@ -26,6 +28,27 @@ static const struct row reset_timer[] = {
 	 NATIVE(ORDINARY_LOSS), PROVES(EXACT)},
 };
 
+/* DECISION in fast_start.h: slow start begins with 10 today, and so it does after the timer. */
+static const struct row reset_timer_today[] = {
+	ARMED_BY_THE_PATH,
+	THE_WINDOW_LEAVES,
+	THE_FIRST_ACK,
+	{"the timer expires: the first hole is repaired, and 10 when that comes through",
+	 A_LOSS(TIMEOUT, 850, 35, 1, 0), RECOVERING(START_TIMEOUT, 1, 64, 10), PROVES(EXACT),
+	 FORGETS},
+	{"it has: 10 + 1", AN_ACK(1250, 35, 2, 0), AFTER_A_TIMEOUT, RECOVERING(NONE, 0, 0, 11),
+	 PROVES(EXACT)},
+	{"5 more: 10 + 6", AN_ACK(1260, 35, 2, 5), AFTER_A_TIMEOUT, RECOVERING(NONE, 0, 0, 16),
+	 PROVES(EXACT)},
+	{"30 and more, but no more than the start had", AN_ACK(1650, 35, 31, 0), AFTER_A_TIMEOUT,
+	 RECOVERING(NONE, 0, 0, 35), PROVES(EXACT)},
+	{"a second timeout is congestion: the stack's own slow start",
+	 A_LOSS(TIMEOUT, 2000, 35, 31, 0), AFTER_A_TIMEOUT, RECOVERING(START_TIMEOUT, 1, 64, 0),
+	 PROVES(EXACT)},
+	{"also when ACKs come", AN_ACK(2400, 35, 32, 0), AFTER_A_TIMEOUT, RECOVERING(NONE, 0, 0, 0),
+	 PROVES(EXACT)},
+};
+
 /* DECISION in fast_start.h: the repair proceeds with the 10 packets that standard TCP would have
  * begun with, and one more for each that is delivered since the loss was found. */
 static const struct row repaired[] = {
@@ -33,7 +56,7 @@ static const struct row repaired[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"a loss shows when 5 + 15 are delivered: 10 + 0", A_LOSS(FAST, 600, 35, 5, 15),
-	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT)},
+	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT), FORGETS},
 	{"3 more are delivered: 10 + 3", AN_ACK(610, 35, 5, 18), IN_FAST_RECOVERY,
 	 RECOVERING(NONE, 0, 0, 13), PROVES(EXACT)},
 	{"another loss in the same recovery: the count goes on, 10 + 4",
@@ -53,7 +76,7 @@ static const struct row repaired_from_30[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"a loss shows: 30 + 0 is what the stack would have begun with",
-	 A_LOSS(FAST, 600, 35, 5, 15), RECOVERING(START_LOSS, 0, 64, 30), PROVES(EXACT)},
+	 A_LOSS(FAST, 600, 35, 5, 15), RECOVERING(START_LOSS, 0, 64, 30), PROVES(EXACT), FORGETS},
 	{"3 more are delivered: 30 + 3", AN_ACK(610, 35, 5, 18), IN_FAST_RECOVERY,
 	 RECOVERING(NONE, 0, 0, 33), PROVES(EXACT)},
 };
@@ -63,7 +86,7 @@ static const struct row capped_repair[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"a loss shows when 2 + 3 are delivered", A_LOSS(FAST, 420, 36, 2, 3),
-	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT)},
+	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT), FORGETS},
 	{"24 more: 10 + 24 = 34", AN_ACK(900, 50, 2, 27), IN_FAST_RECOVERY,
 	 RECOVERING(NONE, 0, 0, 34), PROVES(EXACT)},
 	{"35 more: 10 + 35, and not more than 35", AN_ACK(950, 60, 2, 38), IN_FAST_RECOVERY,
@@ -79,7 +102,7 @@ static const struct row lost_again[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"the start fails", A_LOSS(FAST, 600, 35, 5, 15), .lost_pkts = 3,
-	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT)},
+	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT), FORGETS},
 	{"16 lost may be the last packet, which is smaller: 10 + 8", AN_ACK(1000, 35, 5, 23),
 	 .lost_pkts = 16, IN_FAST_RECOVERY, RECOVERING(NONE, 0, 0, 18), PROVES(EXACT)},
 	/* (10 + 10) / 2, RFC 5681 3.1. */
@@ -93,7 +116,7 @@ static const struct row loss_by_first_ack[] = {
 	ARMED_BY_THE_PATH,
 	THE_WINDOW_LEAVES,
 	{"the first ACK brings 2 and SACKs of 6 beyond a hole: paced 20 of 35 are out",
-	 A_LOSS(FAST, 400, 20, 2, 6), RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT)},
+	 A_LOSS(FAST, 400, 20, 2, 6), RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT), FORGETS},
 	{"the window ends at packet 20: a loss at 20 is not of it", A_LOSS(FAST, 500, 30, 20, 0),
 	 IN_FAST_RECOVERY, NATIVE(ORDINARY_LOSS), PROVES(EXACT)},
 };
@@ -103,7 +126,7 @@ static const struct row timeout_in_recovery[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"a loss shows when 5 + 15 are delivered", A_LOSS(FAST, 600, 35, 5, 15),
-	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT)},
+	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT), FORGETS},
 	{"its retransmission is lost as well", A_LOSS(TIMEOUT, 1300, 35, 5, 18), IN_FAST_RECOVERY,
 	 RECOVERING(START_TIMEOUT, 1, 64, 0), PROVES(EXACT)},
 	{"slow start by the stack's own window", AN_ACK(1700, 35, 6, 18), AFTER_A_TIMEOUT,
@@ -120,7 +143,7 @@ static const struct row partial_ack[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"three duplicate ACKs: fast recovery", A_LOSS(FAST, 600, 35, 5, 0),
-	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT)},
+	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT), FORGETS},
 	{"a partial ACK: more than one packet is lost",
 	 A_LOSS(SU_LOSS_PARTIAL_ACK, 1000, 35, 9, 0), IN_FAST_RECOVERY,
 	 RECOVERING(PARTIAL_ACK, 1, 64, 0), PROVES(EXACT)},
@@ -135,13 +158,13 @@ static const struct row first_lost[] = {
 	ARMED_BY_THE_PATH,
 	THE_WINDOW_LEAVES,
 	{"the timer expires and nothing is acknowledged", A_LOSS(TIMEOUT, 900, 35, 0, 0),
-	 NATIVE(ORDINARY_LOSS), PROVES(EXACT)},
+	 NATIVE(ORDINARY_LOSS), PROVES(EXACT), FORGETS},
 	{"the start is over", AN_ACK(1300, 35, 1, 0), AFTER_A_TIMEOUT, NATIVE(NONE),
 	 PROVES(EXACT)},
 	{"another connection", NEW_CONNECTION, ARMS(PATH_KNOWN, 35, 64)},
 	THE_WINDOW_LEAVES,
 	{"SACKs of 6 and not of the first", A_LOSS(FAST, 420, 35, 0, 6), NATIVE(ORDINARY_LOSS),
-	 PROVES(EXACT)},
+	 PROVES(EXACT), FORGETS},
 };
 
 /* The round trip has become shorter: at the first ACK 20 of the 35 are out. */
@@ -151,12 +174,12 @@ static const struct row beyond[] = {
 	{"the first ACK: the marked packets end with packet 19", AN_ACK(200, 20, 1, 0),
 	 CLOCKED(ACK_CLOCK)},
 	{"all marked packets are acknowledged, packet 20 is lost", A_LOSS(FAST, 500, 40, 20, 5),
-	 NATIVE(ORDINARY_LOSS), PROVES(EXACT)},
+	 NATIVE(ORDINARY_LOSS), PROVES(EXACT), FORGETS},
 	{"another connection", NEW_CONNECTION, ARMS(PATH_KNOWN, 35, 64)},
 	THE_WINDOW_LEAVES,
 	{"the first ACK as before", AN_ACK(200, 20, 1, 0), CLOCKED(ACK_CLOCK)},
 	{"packet 19 is the last of the window", A_LOSS(FAST, 500, 40, 19, 5),
-	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT)},
+	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT), FORGETS},
 };
 
 static const struct row beyond_in_repair[] = {
@@ -164,7 +187,7 @@ static const struct row beyond_in_repair[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"a loss of the window", A_LOSS(FAST, 600, 35, 5, 15), RECOVERING(START_LOSS, 0, 64, 10),
-	 PROVES(EXACT)},
+	 PROVES(EXACT), FORGETS},
 	{"the timer expires for packet 35, which was sent by the ACK clock",
 	 A_LOSS(TIMEOUT, 1500, 45, 35, 0), IN_FAST_RECOVERY, NATIVE(ORDINARY_LOSS), PROVES(EXACT)},
 	{"the usual penalty stays", AN_ACK(1900, 45, 45, 0), NATIVE(NONE), PROVES(EXACT)},
@@ -175,7 +198,7 @@ static const struct row ecn[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"a packet of the window came through marked: a sign of congestion, not of a drop",
-	 A_LOSS(SU_LOSS_ECN, 500, 35, 5, 0), NATIVE(ORDINARY_LOSS), PROVES(EXACT)},
+	 A_LOSS(SU_LOSS_ECN, 500, 35, 5, 0), NATIVE(ORDINARY_LOSS), PROVES(EXACT), FORGETS},
 };
 
 static const struct row no_quick_recovery[] = {
@@ -188,7 +211,7 @@ static const struct row no_quick_recovery[] = {
 	{"the first ACK", AN_ACK(400, 35, 1, 0),
 	 .want = {.phase = SU_PHASE_CLOCKED, .why = SU_WHY_ACK_CLOCK}},
 	{"the usual penalty for a marked packet", A_LOSS(FAST, 600, 35, 5, 15),
-	 NATIVE(ORDINARY_LOSS), PROVES(EXACT)},
+	 NATIVE(ORDINARY_LOSS), PROVES(EXACT), FORGETS},
 };
 
 static const struct row before[] = {
@@ -216,7 +239,7 @@ static const struct row forgets[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"the start fails", A_LOSS(FAST, 600, 35, 5, 15), RECOVERING(START_LOSS, 0, 64, 10),
-	 PROVES(EXACT)},
+	 PROVES(EXACT), FORGETS},
 	{"repaired: 10 + 15", AN_ACK(1100, 35, 35, 0), RECOVERED(25, 64), PROVES(EXACT)},
 	{"a round trip of 25 without loss", AN_ACK(1500, 60, 60, 0), NATIVE(NONE), PROVES(EXACT)},
 	/* 3.3.2: 50 / 2 = 25 is what got through, not the 35 of old. */
@@ -233,8 +256,8 @@ static const struct row second_start[] = {
 	ARMED_BY_THE_PATH,
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
-	{"the timer expires", A_LOSS(TIMEOUT, 850, 35, 1, 0), RECOVERING(START_TIMEOUT, 1, 64, 0),
-	 PROVES(EXACT)},
+	{"the timer expires", A_LOSS(TIMEOUT, 850, 35, 1, 0), RECOVERING(START_TIMEOUT, 1, 64, 10),
+	 PROVES(EXACT), FORGETS},
 	{"repaired", AN_ACK(1900, 35, 35, 0), RECOVERED(0, 64), PROVES(EXACT)},
 	{"a round trip of 25 without loss", AN_ACK(2300, 60, 60, 0), NATIVE(NONE), PROVES(EXACT)},
 	/* 50 / 2 = 25. */
@@ -243,7 +266,7 @@ static const struct row second_start[] = {
 	{"25 leave", SEND, .time_ms = 9000, .srtt_ms = 400, .sent_pkts = 60, .acked_pkts = 60,
 	 .cwnd_pkts = 10, .ssthresh_pkts = 64, STARTS(25, 64, 62500, 60001)},
 	{"a loss shows when 5 + 10 of them are delivered", A_LOSS(FAST, 9400, 85, 65, 10),
-	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT)},
+	 RECOVERING(START_LOSS, 0, 64, 10), PROVES(EXACT), FORGETS},
 	{"2 more: 10 + 2", AN_ACK(9410, 85, 65, 12), IN_FAST_RECOVERY, RECOVERING(NONE, 0, 0, 12),
 	 PROVES(EXACT)},
 	{"repaired by fast recovery this time: 10 + 10", AN_ACK(9900, 85, 85, 0),
@@ -255,7 +278,7 @@ static const struct row pause_in_repair[] = {
 	THE_WINDOW_LEAVES,
 	THE_FIRST_ACK,
 	{"the start fails", A_LOSS(FAST, 600, 35, 5, 15), RECOVERING(START_LOSS, 0, 64, 10),
-	 PROVES(EXACT)},
+	 PROVES(EXACT), FORGETS},
 	{"all 35 are delivered, 34 in this round trip: 10 + 15", AN_ACK(1100, 35, 35, 0),
 	 IN_FAST_RECOVERY, RECOVERING(NONE, 0, 0, 25), PROVES(EXACT)},
 	/* path_memory.h, DECISION: the only round trip had losses, so there is no window to go by. */

@@ -185,6 +185,24 @@ static const struct row without_hystart[] = {
 	{"after it slow start is ours again", SEND, .time_ms = 9000, .srtt_ms = 400, .sent_pkts = 38,
 	 .acked_pkts = 38, .cwnd_pkts = 10, .ssthresh_pkts = 16, OURS(SLOW_START)},
 };
+
+/* A rule for the destination or the listener stands above the parameter, which is 30 here. */
+static const struct row configured[] = {
+	{"3 for this destination, not 30", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF,
+	 .iw_pkts = 3, SETS(INITIAL_WINDOW, 3), PROVES(AT_LEAST)},
+	{"10 is set, too, where a route says 20", OPEN, .cwnd_pkts = 20, .ssthresh_pkts = INF,
+	 .iw_pkts = 10, SETS(INITIAL_WINDOW, 10), PROVES(AT_LEAST)},
+	{"none for this one", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF, SETS(INITIAL_WINDOW, 30),
+	 PROVES(AT_LEAST)},
+	{"a lost handshake is 1 all the same", OPEN, .cwnd_pkts = 1, .ssthresh_pkts = INF,
+	 .iw_pkts = 3, SAYS(HANDSHAKE_LOSS), PROVES(AT_LEAST)},
+	/* 400 >> 4 = 25; not below min(50, 400). */
+	{"a pause: the restart window of a rule of 50", IDLE, .time_ms = 9000, .sent_pkts = 500,
+	 .acked_pkts = 500, .cwnd_pkts = 400, .ssthresh_pkts = 300, .idle_ms = 2001, .rto_ms = 500,
+	 .iw_pkts = 50, SAYS(RESTART_WINDOW), PROVES(EXACT)},
+	{"50 when data leaves", SEND, .time_ms = 9000, .sent_pkts = 500, .acked_pkts = 500,
+	 .cwnd_pkts = 10, .ssthresh_pkts = 300, SETS(RESTART_WINDOW, 50), PROVES(AT_LEAST)},
+};
 /* clang-format on */
 
 #define STANDARD   .alg = SU_ALG_STANDARD
@@ -213,6 +231,8 @@ static const struct table tables[] = {
 	 ROWS(unknown_times)},
 	{"without_hystart_nothing_but_a_loss_or_ssthresh_ends_slow_start", "RFC 5681 3.1", STANDARD,
 	 .settings = {SET(standard, hystart, 0)}, ROWS(without_hystart)},
+	{"a_rule_for_the_destination_or_the_listener_stands_above_the_parameter", "standard.h",
+	 STANDARD, WITH_IW(30), ROWS(configured)},
 	{"a_loss_or_a_new_connection_forgets_the_restart_window", "RFC 5681 3.1", STANDARD,
 	 WITH_IW(30), ROWS(forgotten)},
 };

@@ -49,7 +49,10 @@ struct row {
 	uint32_t time_us; /* beyond time_ms */
 	uint32_t rtt_us;  /* this ACK's sample; 0: srtt_ms, unless no_sample */
 	int no_sample;
-	int app_limited; /* the application limits sending, not the window */
+	int app_limited;      /* the application limits sending, not the window */
+	uint32_t unsent_pkts; /* written and not yet sent */
+	uint32_t hint_pkts;   /* the transfer's size, as the application says */
+	uint8_t iw_pkts;      /* configured for this destination or listener */
 	struct su_verdict want;
 	enum su_evidence evidence; /* what the connection then proves of its path */
 	int window_asked;	   /* and the window that it proves, where that is of interest */
@@ -169,6 +172,9 @@ static inline struct su_event event_of(const struct table *table, const struct r
 		.rto_us = row->rto_ms * 1000u,
 		.mss_bytes = MSS,
 		.unpaced_pkts = row->unpaced_pkts,
+		.unsent_bytes = (uint64_t)row->unsent_pkts * MSS,
+		.hint_bytes = (uint64_t)row->hint_pkts * MSS,
+		.iw_pkts = row->iw_pkts,
 		.kind = (uint8_t)row->event,
 		.loss = (uint8_t)row->loss,
 		.recovery = (uint8_t)row->recovery,
@@ -190,7 +196,7 @@ static inline void expect_verdict(struct checking *c, const struct su_verdict *w
 	expect(c, "recovery_cwnd_pkts", want->recovery_cwnd_pkts, got->recovery_cwnd_pkts);
 	expect(c, "phase", want->phase, got->phase);
 	expect(c, "why", want->why, got->why);
-	expect(c, "reserved[0]", 0, got->reserved[0]);
+	expect(c, "forget_path", want->forget_path, got->forget_path);
 	expect(c, "owns_slow_start", want->owns_slow_start, got->owns_slow_start);
 }
 

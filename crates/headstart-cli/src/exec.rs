@@ -1,5 +1,6 @@
 //! `headstart exec`: any program's connections under a start-up.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus};
@@ -11,6 +12,7 @@ use clap::Args;
 use headstart_core::{Params, Phase, Startup, why_help, why_name};
 use headstart_kernel::{
     Attachment, Cgroup, Counter, Kernel, KernelError, Options, RecordLevel, Watch, WatchOptions,
+    WindowRule,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -19,6 +21,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::failure::Failure;
+use crate::memory::{MemoryArgs, is_held};
 use crate::process::{Ending, check_exists, program_of};
 
 /// How often we look whether the program has ended.
@@ -33,6 +36,8 @@ const STEP: Duration = Duration::from_millis(20);
 #[command(after_help = "Examples:
   headstart exec --startup su_fast_start -- nginx -g 'daemon off;'
   headstart exec --startup su_fast_start --param maxburst_pkts=2 -- iperf3 -s
+  headstart exec --startup su_standard --iw 10.0.0.0/8=30 --iw :8080=3 -- ./server
+  headstart exec --startup su_adaptive --local-network 10.0.0.0/8 -- ./server
   ss -ti                            names the start-up of each connection")]
 pub(crate) struct ExecArgs {
     /// The start-up; `headstart list` names them.
@@ -41,6 +46,12 @@ pub(crate) struct ExecArgs {
     /// A parameter of the start-up; may be given several times.
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
+    /// The initial window of a destination (10.0.0.0/8=30), of a listener (:8080=3) or both (10.0.0.0/8:8080=5), for
+    /// su_standard; may be given several times. A rule for a port goes first, then the longest prefix.
+    #[arg(long = "iw", value_name = "RULE")]
+    windows: Vec<WindowRule>,
+    #[command(flatten)]
+    memory: MemoryArgs,
     /// The DSCP of packets with low drop priority. 1 is "lower effort" (RFC 8622).
     #[arg(long, value_name = "DSCP", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=63))]
     dscp: u8,
@@ -60,6 +71,7 @@ pub(crate) struct ExecArgs {
 
 pub(crate) fn run(args: &ExecArgs) -> Result<(), Failure> {
     let params = parse_params(args).map_err(Failure::Usage)?;
+    let memory = args.memory.options().map_err(Failure::Usage)?;
     check_exists(&args.command)?;
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
@@ -72,11 +84,17 @@ pub(crate) fn run(args: &ExecArgs) -> Result<(), Failure> {
         startups: vec![params],
         dscp: args.dscp,
         record_level,
+        memory,
+        windows: args.windows.clone(),
         ..Options::default()
     };
+    let joined = is_held();
     let kernel = Kernel::load(&options).map_err(of_kernel)?;
+    let keeper = RefCell::new(args.memory.load(&kernel, joined)?);
+    let learnt = || kernel.paths().ok();
     let _marks = mark_devices(&kernel, &args.devices)?;
     let cgroup = Cgroup::create().map_err(of_kernel)?;
+    let _hints = kernel.take_hints(&cgroup).map_err(of_kernel)?;
     let chosen = WatchOptions {
         congestion: Some(args.startup.clone()),
         samples: false,
@@ -88,6 +106,7 @@ pub(crate) fn run(args: &ExecArgs) -> Result<(), Failure> {
     cgroup.enter(&mut command).map_err(of_kernel)?;
     let mut child = command.spawn().context("cannot start the program")?;
     let tell = || {
+        keeper.borrow_mut().tick(learnt);
         if args.verbose {
             tell_decisions(&kernel)
         } else {
@@ -95,6 +114,7 @@ pub(crate) fn run(args: &ExecArgs) -> Result<(), Failure> {
         }
     };
     let status = wait_for_all(&mut child, &cgroup, &mut signals, tell)?;
+    keeper.borrow_mut().save(learnt);
     let refused = watch.refused().map_err(of_kernel)?;
     if refused > 0 {
         eprintln!(
@@ -114,15 +134,16 @@ pub(crate) fn run(args: &ExecArgs) -> Result<(), Failure> {
 fn parse_params(args: &ExecArgs) -> Result<Params, anyhow::Error> {
     let mut params = Params::new(Startup::named(&args.startup)?);
     for setting in &args.params {
-        let (name, value) = setting
-            .split_once('=')
-            .ok_or_else(|| anyhow!("--param {setting}: write NAME=VALUE, e.g. maxburst_pkts=2"))?;
-        let value = value
-            .parse()
-            .map_err(|_| anyhow!("--param {setting}: \"{value}\" is no whole number"))?;
+        let (name, value) = crate::memory::setting("--param", setting)?;
         params
             .set(name, value)
             .with_context(|| format!("--param {setting}"))?;
+    }
+    if !args.windows.is_empty() && params.startup().name() != "su_standard" {
+        return Err(anyhow!(
+            "--iw: only su_standard has an initial window of its own; this is {}",
+            args.startup
+        ));
     }
     Ok(params)
 }

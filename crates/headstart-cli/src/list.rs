@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use headstart_core::{Param, Startup};
+use headstart_core::{MemoryParams, Param, Startup};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -71,6 +71,15 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
                 param.help.to_owned(),
             ]);
         }
+    }
+    for param in MemoryParams::params() {
+        parameters.row([
+            format!("memory.{}", param.name),
+            param.default.to_string(),
+            format!("{} to {}", param.min, param.max),
+            param.unit.to_owned(),
+            param.help.to_owned(),
+        ]);
     }
     output::print(&format!("{table}\n\n{parameters}"))
 }

@@ -8,14 +8,18 @@ mod doctor;
 mod exec;
 mod failure;
 mod list;
+#[cfg(feature = "kernel")]
+mod memory;
 #[cfg(not(feature = "kernel"))]
 mod no_kernel;
 mod output;
 mod path;
+#[cfg(feature = "kernel")]
+mod paths;
 mod process;
 
 #[cfg(not(feature = "kernel"))]
-use no_kernel::{compare, doctor, exec};
+use no_kernel::{compare, doctor, exec, paths};
 
 use std::process::ExitCode;
 
@@ -37,7 +41,8 @@ enum Verb {
     List(list::ListArgs),
     Compare(compare::CompareArgs),
     Path(Box<path::PathArgs>),
-    Exec(exec::ExecArgs),
+    Exec(Box<exec::ExecArgs>),
+    Paths(paths::PathsArgs),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Compare(args) => compare::run(&args),
         Verb::Path(args) => path::run(*args),
         Verb::Exec(args) => exec::run(&args),
+        Verb::Paths(args) => paths::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

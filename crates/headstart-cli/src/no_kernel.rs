@@ -38,6 +38,11 @@ absent!(
     ExecArgs,
     "Not in this build: run a program under a start-up."
 );
+absent!(
+    paths,
+    PathsArgs,
+    "Not in this build: what is remembered of paths."
+);
 
 fn built_without(verb: &str) -> Failure {
     Failure::CannotHere(anyhow!(

@@ -242,7 +242,7 @@ fn a_second_owner_of_a_name_is_refused_in_words() {
 
 #[test]
 fn what_cannot_be_is_refused_as_wrong_usage_before_anything_is_loaded() {
-    let refusals: [(&[&str], &str); 6] = [
+    let refusals: [(&[&str], &str); 9] = [
         (
             &["--startup", "su_fast_strat", "--", "true"],
             "did you mean \"su_fast_start\"?",
@@ -278,6 +278,32 @@ fn what_cannot_be_is_refused_as_wrong_usage_before_anything_is_loaded() {
             "0..=63",
         ),
         (&["--startup", "su_standard"], "<CMD>"),
+        (
+            &["--startup", "su_fast_start", "--iw", ":80=3", "--", "true"],
+            "only su_standard",
+        ),
+        (
+            &[
+                "--startup",
+                "su_standard",
+                "--iw",
+                "10.0.0.0/8=0",
+                "--",
+                "true",
+            ],
+            "1 to 100 pkts (got 0)",
+        ),
+        (
+            &[
+                "--startup",
+                "su_standard",
+                "--memory-param",
+                "lifetime=3",
+                "--",
+                "true",
+            ],
+            "did you mean \"lifetime_s\"?",
+        ),
     ];
     for (arguments, word) in refusals {
         let output = headstart(&["exec"]).args(arguments).output().unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use headstart_core::{Params, Phase, why_name};
-use headstart_kernel::{Counter, Kernel, Options, Record, RecordLevel};
+use headstart_kernel::{Counter, Kernel, MemoryOptions, Options, Record, RecordLevel};
 use headstart_scenario::{
     Machine, PacketRow, ResultsDocument, Run, TransferRecord, WindowRow, cells_of,
 };
@@ -84,6 +84,8 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, CompareError> {
     let options = Options {
         startups: ours,
         record_level: RecordLevel::Decisions,
+        // Each lane is a network of its own: none is to know what another has learnt.
+        memory: MemoryOptions::of_networks(),
         ..Options::default()
     };
     let run = WholeRun {

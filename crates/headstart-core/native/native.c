@@ -43,6 +43,10 @@ SU_STARTUPS(PARAM_TABLE)
 const struct su_native_startup su_native_startups[] = {SU_STARTUPS(STARTUP_ROW)};
 const size_t su_native_startup_count = sizeof(su_native_startups) / sizeof(su_native_startups[0]);
 
+const struct su_native_param su_native_memory_params[] = {SU_MEMORY_PARAMS(PARAM_ROW)};
+const size_t su_native_memory_param_count =
+	sizeof(su_native_memory_params) / sizeof(su_native_memory_params[0]);
+
 #define WHY_ROW(name, number, text, help) {text, help, number, 0},
 const struct su_native_why su_native_whys[] = {SU_WHYS(WHY_ROW)};
 const size_t su_native_why_count = sizeof(su_native_whys) / sizeof(su_native_whys[0]);
@@ -58,7 +62,14 @@ struct su_proof su_native_proof(uint32_t alg, const union su_state *st, const st
 	return su_proof((enum su_alg)alg, st, ev);
 }
 
-int su_native_path_learn(struct su_path *path, const struct su_event *ev, struct su_proof proof)
+uint32_t su_native_path_learn(struct su_path *path, const struct su_memory_params *prm,
+			      const struct su_event *ev, struct su_proof proof)
 {
-	return su_path_learn(path, ev, proof);
+	return su_path_learn(path, prm, ev, proof);
+}
+
+uint32_t su_native_path_recall(struct su_path *path, const struct su_memory_params *prm,
+			       const struct su_event *ev)
+{
+	return su_path_recall(path, prm, ev);
 }

@@ -125,8 +125,9 @@ pub struct Event {
     pub recovery: u8,
     pub sack_ok: u8,
     pub cwnd_limited: u8,
+    pub iw_pkts: u8,
     #[serde(skip)]
-    pub reserved: [u8; 3],
+    pub reserved: [u8; 2],
 }
 
 /// What is remembered of a path (`struct su_path`).
@@ -138,15 +139,24 @@ pub struct Event {
 )]
 pub struct Path {
     pub age_us: u64,
+    pub rate_bytes_per_s: u64,
     pub cwnd_pkts: u32,
     pub ssthresh_pkts: u32,
     pub srtt_us: u32,
     pub rttvar_us: u32,
     pub min_rtt_us: u32,
+    pub ending_mpkts: u32,
+    pub window_mean_mpkts: u32,
+    pub window_dev_mpkts: u32,
+    pub min_rtt_mean_us: u32,
+    pub min_rtt_dev_us: u32,
+    pub lost_pkts: u32,
     pub samples: u32,
     pub ended: u8,
     #[serde(skip)]
-    pub reserved: [u8; 7],
+    pub refused: u8,
+    #[serde(skip)]
+    pub reserved: [u8; 6],
 }
 
 /// A start-up's answer (`struct su_verdict`).
@@ -168,8 +178,7 @@ pub struct Verdict {
     pub phase: u8,
     pub why: u8,
     pub owns_slow_start: u8,
-    #[serde(skip)]
-    pub reserved: [u8; 1],
+    pub forget_path: u8,
 }
 
 /// What a connection proves of its path (`struct su_proof`).
@@ -179,6 +188,8 @@ pub struct Proof {
     /// The last window that got through without loss, in packets.
     pub window_pkts: u32,
     evidence: u32,
+    /// The most that was delivered in one round trip without loss, in packets.
+    pub most_pkts: u32,
 }
 
 /// How much a [`Proof`] is worth (`enum su_evidence`).
@@ -193,11 +204,12 @@ pub enum Evidence {
 }
 
 impl Proof {
-    /// A proof of `window_pkts`.
+    /// A proof of `window_pkts`, which were delivered in one round trip.
     pub fn new(window_pkts: u32, evidence: Evidence) -> Proof {
         Proof {
             window_pkts,
             evidence: evidence as u32,
+            most_pkts: window_pkts,
         }
     }
 
@@ -221,12 +233,18 @@ pub struct StateWords(pub [u64; 16]);
 #[repr(C)]
 pub struct ParamWords(pub [u32; 16]);
 
+/// The path memory's parameters in the order of its table (`struct su_memory_params`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct MemoryWords(pub [u32; 8]);
+
 // The C side asserts the same sizes; together they pin the layout.
 const _: () = assert!(size_of::<Event>() == 112);
-const _: () = assert!(size_of::<Path>() == 40);
+const _: () = assert!(size_of::<Path>() == 72);
 const _: () = assert!(size_of::<Verdict>() == 48);
 const _: () = assert!(size_of::<StateWords>() == 128);
 const _: () = assert!(size_of::<ParamWords>() == 64);
+const _: () = assert!(size_of::<MemoryWords>() == 32);
 
 impl Phase {
     /// Its name in logs and JSON.
@@ -239,6 +257,16 @@ impl Phase {
             Phase::Recovering => "recovering",
             Phase::SlowStart => "slow-start",
         }
+    }
+}
+
+impl Path {
+    /// How the last connection stood; `Unknown` for a number that this build does not know.
+    pub fn ended(&self) -> Ended {
+        [Ended::SlowStart, Ended::Avoidance, Ended::Recovery]
+            .into_iter()
+            .find(|ended| *ended as u8 == self.ended)
+            .unwrap_or(Ended::Unknown)
     }
 }
 
@@ -303,7 +331,19 @@ unsafe extern "C" {
     );
     pub(crate) fn su_native_proof(alg: u32, state: *const StateWords, event: *const Event)
     -> Proof;
-    pub(crate) fn su_native_path_learn(path: *mut Path, event: *const Event, proof: Proof) -> i32;
+    pub(crate) fn su_native_path_learn(
+        path: *mut Path,
+        params: *const MemoryWords,
+        event: *const Event,
+        proof: Proof,
+    ) -> u32;
+    pub(crate) fn su_native_path_recall(
+        path: *mut Path,
+        params: *const MemoryWords,
+        event: *const Event,
+    ) -> u32;
+    static su_native_memory_params: [NativeParam; 0];
+    static su_native_memory_param_count: usize;
 }
 
 /// A string of the C tables.
@@ -319,6 +359,16 @@ pub(crate) fn native_startups() -> &'static [NativeStartup] {
         std::slice::from_raw_parts(
             (&raw const su_native_startups).cast(),
             su_native_startup_count,
+        )
+    }
+}
+
+pub(crate) fn native_memory_params() -> &'static [NativeParam] {
+    // SAFETY: as for `native_startups`.
+    unsafe {
+        std::slice::from_raw_parts(
+            (&raw const su_native_memory_params).cast(),
+            su_native_memory_param_count,
         )
     }
 }

@@ -5,12 +5,14 @@
 //! crate decides anything.
 
 mod abi;
+mod memory;
 mod registry;
 mod startup;
 
 pub use abi::{
-    Ended, Event, EventKind, Evidence, INFINITE_SSTHRESH, LossKind, OPEN_END, ParamWords, Path,
-    Phase, Proof, Recovery, StateWords, Verdict, why_help, why_name,
+    Ended, Event, EventKind, Evidence, INFINITE_SSTHRESH, LossKind, MemoryWords, OPEN_END,
+    ParamWords, Path, Phase, Proof, Recovery, StateWords, Verdict, why_help, why_name,
 };
+pub use memory::{Learnt, MemoryParams, learn};
 pub use registry::{Param, ParamError, Params, Startup, UnknownStartup};
-pub use startup::{Connection, learn};
+pub use startup::Connection;

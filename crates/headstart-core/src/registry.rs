@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::abi::{NativeStartup, ParamWords, native_startups};
+use crate::abi::{NativeParam, NativeStartup, ParamWords, native_startups};
 
 /// One parameter of a start-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -88,14 +88,36 @@ impl Startup {
 
     /// Its parameters, in the order of `struct su_*_params`.
     pub fn params(self) -> impl Iterator<Item = Param> {
-        self.0.params().iter().map(|row| Param {
-            name: row.name(),
-            unit: row.unit(),
-            default: row.value,
-            min: row.min,
-            max: row.max,
-            help: row.help(),
-        })
+        rows(self.0.params())
+    }
+}
+
+/// The rows of a table of parameters.
+pub(crate) fn rows(table: &'static [NativeParam]) -> impl Iterator<Item = Param> {
+    table.iter().map(|row| Param {
+        name: row.name(),
+        unit: row.unit(),
+        default: row.value,
+        min: row.min,
+        max: row.max,
+        help: row.help(),
+    })
+}
+
+impl Param {
+    /// The value as a word, where it lies in the range.
+    pub(crate) fn check(&self, owner: &'static str, value: u64) -> Result<u32, ParamError> {
+        match u32::try_from(value) {
+            Ok(word) if (self.min..=self.max).contains(&word) => Ok(word),
+            _ => Err(ParamError::Range {
+                startup: owner,
+                name: self.name,
+                value,
+                min: self.min,
+                max: self.max,
+                unit: self.unit,
+            }),
+        }
     }
 }
 
@@ -165,20 +187,8 @@ impl Params {
                 hint: nearest(name, self.startup.params().map(|param| param.name)),
             });
         };
-        match u32::try_from(value) {
-            Ok(word) if (param.min..=param.max).contains(&word) => {
-                self.words.0[index] = word;
-                Ok(())
-            }
-            _ => Err(ParamError::Range {
-                startup,
-                name: param.name,
-                value,
-                min: param.min,
-                max: param.max,
-                unit: param.unit,
-            }),
-        }
+        self.words.0[index] = param.check(startup, value)?;
+        Ok(())
     }
 
     /// The value of a parameter, by name.
@@ -199,7 +209,7 @@ impl Params {
 }
 
 /// "did you mean ..." where a name is near, else the list of all names.
-fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> String {
+pub(crate) fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> String {
     let candidates: Vec<_> = candidates.collect();
     let near = candidates
         .iter()

@@ -1,8 +1,6 @@
 //! One connection under a start-up: events in, verdicts out.
 
-use crate::abi::{
-    Event, Path, Proof, StateWords, Verdict, su_native_path_learn, su_native_proof, su_native_step,
-};
+use crate::abi::{Event, Path, Proof, StateWords, Verdict, su_native_proof, su_native_step};
 use crate::registry::Params;
 
 /// A connection under a start-up. Holds the start-up's state and nothing else.
@@ -49,10 +47,4 @@ impl Connection {
     pub fn state(&self) -> &StateWords {
         &self.state
     }
-}
-
-/// Folds a connection into what is remembered of its path. True when `path` changed.
-pub fn learn(path: &mut Path, event: &Event, proof: Proof) -> bool {
-    // SAFETY: as in `Connection::step`.
-    unsafe { su_native_path_learn(path, event, proof) != 0 }
 }

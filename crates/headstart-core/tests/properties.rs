@@ -12,7 +12,8 @@ mod model;
 use std::collections::BTreeMap;
 
 use headstart_core::{
-    Connection, Event, EventKind, INFINITE_SSTHRESH, Params, Path, Startup, why_name,
+    Connection, Event, EventKind, Evidence, INFINITE_SSTHRESH, Learnt, MemoryParams, Params, Path,
+    Proof, Startup, why_name,
 };
 use model::oracle::{Oracle, judge_lesson, well_formed};
 use model::{Birth, Lesson, Packet, Stack, Step};
@@ -108,6 +109,8 @@ fn any_path() -> impl Strategy<Value = Option<Path>> {
         srtt_us,
         rttvar_us: srtt_us / 4,
         min_rtt_us: srtt_us,
+        ending_mpkts: cwnd_pkts * 1000,
+        ended: 1 + (age_us % 3) as u8,
         samples: 1,
         ..Path::default()
     });
@@ -364,6 +367,72 @@ fn a_connection_that_opens_knows_nothing_of_the_one_before_it() {
             )
             .unwrap_or_else(|error| panic!("{startup:?}: {error}"));
     }
+}
+
+fn any_memory_params() -> impl Strategy<Value = MemoryParams> {
+    let values: Vec<_> = MemoryParams::params()
+        .map(|param| prop_oneof![1 => Just(param.default), 1 => param.min..=param.max])
+        .collect();
+    values.prop_map(|values| {
+        let mut params = MemoryParams::default();
+        for (param, value) in MemoryParams::params().zip(values) {
+            params.set(param.name, u64::from(value)).unwrap();
+        }
+        params
+    })
+}
+
+/// Whatever was learnt, and from whatever events: no more than the cap is remembered or told, a refusal tells nothing
+/// but its reason, and what is not learnt changes nothing.
+#[test]
+fn no_lesson_makes_the_memory_tell_more_than_the_cap_or_anything_with_a_refusal() {
+    let proof = (any::<u32>(), 0u8..3).prop_map(|(window_pkts, evidence)| {
+        let evidence = match evidence {
+            0 => Evidence::None,
+            1 => Evidence::AtLeast,
+            _ => Evidence::Exact,
+        };
+        Proof::new(window_pkts, evidence)
+    });
+    let lessons = prop::collection::vec((any_event(), proof, 0u64..4_000_000_000), 1..40);
+    runner(2)
+        .run(
+            &(any_memory_params(), any_path(), lessons, any_event()),
+            |(params, path, lessons, event)| {
+                let cap_pkts = params.get("max_window_pkts").unwrap();
+                let mut path = path.unwrap_or_default();
+                for (event, proof, age_us) in lessons {
+                    path.age_us = path.age_us.saturating_add(age_us);
+                    let before = path;
+                    match params.learn(&mut path, &event, proof) {
+                        Learnt::Nothing => prop_assert_eq!(before, path),
+                        Learnt::ToForget => prop_assert_eq!(path, Path::default()),
+                        Learnt::Something => {
+                            let kept = before.cwnd_pkts.max(cap_pkts);
+                            prop_assert!(path.cwnd_pkts <= kept, "{path:?}");
+                            let most = before.ending_mpkts.max(cap_pkts * 1000);
+                            prop_assert!(path.ending_mpkts <= most, "{path:?}");
+                        }
+                    }
+                    prop_assert!(path.refused == 0, "only what is told is refused");
+                }
+                let (known, mut told) = (path, path);
+                let why = params.recall(&mut told, &event);
+                if why_name(why) == "path-known" {
+                    prop_assert_eq!(told.cwnd_pkts, known.cwnd_pkts.min(cap_pkts));
+                    prop_assert!(told.ending_mpkts <= cap_pkts * 1000 && told.refused == 0);
+                    prop_assert!(told.cwnd_pkts > 0);
+                } else {
+                    let nothing = Path {
+                        refused: why,
+                        ..Path::default()
+                    };
+                    prop_assert_eq!(told, nothing);
+                }
+                Ok(())
+            },
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// The reasons in `wanted` (numbers) that no list leads those start-ups to. Seeded, so that this does not depend on

@@ -1,8 +1,14 @@
 //! The layouts of `bpf/contract.h`.
 
-use headstart_core::{Event, ParamWords, Path, StateWords, Verdict};
+use headstart_core::{Event, MemoryWords, ParamWords, Path, StateWords, Verdict};
 
 pub(crate) const MAX_ALGS: usize = 16;
+pub(crate) const MAX_PREFIX_LENGTHS: usize = 4;
+pub(crate) const MAX_GROUP_PREFIXES: usize = 8;
+/// No more prefix lengths.
+pub(crate) const NO_LENGTH: u8 = 255;
+/// The family of the local network as one group.
+pub(crate) const GROUP: u8 = 1;
 
 /// How much of what happens is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,14 +27,18 @@ pub enum RecordLevel {
 #[repr(C)]
 pub(crate) struct RawConfig {
     pub(crate) params: [ParamWords; MAX_ALGS],
+    pub(crate) memory: MemoryWords,
     pub(crate) record_level: u32,
+    pub(crate) group_prefixes: u32,
     pub(crate) dscp: u8,
-    pub(crate) prefix_bits_v4: u8,
-    pub(crate) prefix_bits_v6: u8,
-    pub(crate) reserved: u8,
+    pub(crate) windows: u8,
+    pub(crate) reserved: [u8; 6],
+    pub(crate) prefix_bits_v4: [u8; MAX_PREFIX_LENGTHS],
+    pub(crate) prefix_bits_v6: [u8; MAX_PREFIX_LENGTHS],
+    pub(crate) group: [RawPrefix; MAX_GROUP_PREFIXES],
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct RawPrefix {
     pub(crate) family: u8,
@@ -42,6 +52,16 @@ pub(crate) struct RawPrefix {
 pub(crate) struct RawPathEntry {
     pub(crate) path: Path,
     pub(crate) learnt_ns: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct RawWindowKey {
+    pub(crate) match_bits: u32,
+    pub(crate) family: u8,
+    pub(crate) reserved: u8,
+    pub(crate) local_port: u16,
+    pub(crate) addr: [u8; 16],
 }
 
 #[derive(Clone, Copy)]
@@ -101,12 +121,13 @@ pub enum Counter {
 }
 
 // bpf/contract.h asserts the same numbers.
-const _: () = assert!(size_of::<RawConfig>() == 1032);
+const _: () = assert!(size_of::<RawConfig>() == 1240);
 const _: () = assert!(size_of::<RawPrefix>() == 20);
-const _: () = assert!(size_of::<RawPathEntry>() == 48);
-const _: () = assert!(size_of::<RawRecord>() == 248);
+const _: () = assert!(size_of::<RawPathEntry>() == 80);
+const _: () = assert!(size_of::<RawWindowKey>() == 24);
+const _: () = assert!(size_of::<RawRecord>() == 280);
 const _: () = assert!(size_of::<RawSample>() == 64);
-const _: () = assert!(size_of::<RawReplay>() == 400);
+const _: () = assert!(size_of::<RawReplay>() == 432);
 
 /// The bytes of a plain structure of this module.
 pub(crate) fn bytes_of<T: Copy>(value: &T) -> &[u8] {

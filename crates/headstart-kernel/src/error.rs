@@ -29,6 +29,14 @@ pub enum KernelError {
         /// The start-up.
         name: String,
     },
+    /// More of something than there is room for in the configuration.
+    #[error("at most {most} {what} can be given")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        most: usize,
+    },
     /// A part of a loaded object is not there. A defect of ours.
     #[error("bpf/{object} has no {part}; this is a defect of headstart")]
     NoSuchPart {

@@ -1,18 +1,23 @@
 //! Start-ups in the kernel: loaded, configured, taken away.
 
 use std::collections::HashSet;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use headstart_core::{ParamWords, Params};
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
-use crate::contract::{self, Counter, MAX_ALGS, RawConfig, RecordLevel};
+use crate::cgroup::Cgroup;
+use crate::contract::{
+    self, Counter, MAX_ALGS, MAX_GROUP_PREFIXES, RawConfig, RawPrefix, RecordLevel,
+};
 use crate::error::KernelError;
 use crate::mark::Marker;
+use crate::memory::MemoryOptions;
 use crate::objects::BpfObject;
 use crate::paths::{self, PathEntry, Prefix};
 use crate::probe::{Probe, STRUCT_OPS_LINKS};
 use crate::records::{self, Record};
+use crate::windows::WindowRule;
 
 /// How the start-ups are to run.
 #[derive(Clone, Debug)]
@@ -24,10 +29,10 @@ pub struct Options {
     /// The DSCP of packets with low drop priority, 0 to 63. The default is 1, "lower effort" (RFC 8622): the
     /// codepoint whose packets a router that knows it drops first.
     pub dscp: u8,
-    /// The path memory's prefix length for IPv4, 0 to 32.
-    pub prefix_bits_v4: u8,
-    /// The path memory's prefix length for IPv6, 0 to 128.
-    pub prefix_bits_v6: u8,
+    /// The path memory.
+    pub memory: MemoryOptions,
+    /// Initial windows of destinations and listeners, for `su_standard`.
+    pub windows: Vec<WindowRule>,
     /// Register by struct_ops links, where the kernel has them. False: as on a kernel without (Linux before 6.4).
     pub links: bool,
     /// Attach the marker by tcx links, where the kernel has them. False: as on a kernel without (Linux before 6.6).
@@ -40,8 +45,8 @@ impl Default for Options {
             startups: Vec::new(),
             record_level: RecordLevel::Nothing,
             dscp: 1,
-            prefix_bits_v4: 24,
-            prefix_bits_v6: 48,
+            memory: MemoryOptions::default(),
+            windows: Vec::new(),
             links: true,
             tcx: true,
         }
@@ -57,6 +62,7 @@ pub struct Kernel {
     _links: Vec<Link>,
     startup: Object,
     mark: Object,
+    hint: Object,
     tcx: bool,
 }
 
@@ -90,18 +96,11 @@ impl Kernel {
                 })?;
             }
         }
+        options.memory.prepare(&mut open)?;
         let mut startup = BpfObject::Startup.load(open)?;
         write_config(&startup, options)?;
-
-        let mut open = BpfObject::Mark.open()?;
-        for mut map in open.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            if let Some(shared) = startup.maps().find(|other| *other.name() == *name) {
-                map.reuse_fd(shared.as_fd())
-                    .map_err(|error| KernelError::operation(format!("sharing {name}"), error))?;
-            }
-        }
-        let mark = BpfObject::Mark.load(open)?;
+        let mark = load_beside(&startup, BpfObject::Mark)?;
+        let hint = load_beside(&startup, BpfObject::Hint)?;
 
         let mut registered = Vec::new();
         for mut map in startup.maps_mut() {
@@ -116,8 +115,30 @@ impl Kernel {
             _links: registered,
             startup,
             mark,
+            hint,
             tcx: options.tcx,
         })
+    }
+
+    /// Lets the programs of `cgroup` say how large their next transfer is: `setsockopt(IPPROTO_TCP,`
+    /// [`HINT_OPTION`](crate::HINT_OPTION)`, bytes)`, eight bytes in the machine's order. Until the link is dropped.
+    ///
+    /// # Errors
+    /// When the kernel refuses the attachment.
+    pub fn take_hints(&self, cgroup: &Cgroup) -> Result<Link, KernelError> {
+        let program = self
+            .hint
+            .progs_mut()
+            .find(|program| *program.name() == *"hs_hint")
+            .ok_or_else(|| KernelError::no_part(BpfObject::Hint, "hs_hint"))?;
+        program
+            .attach_cgroup(cgroup.as_fd().as_raw_fd())
+            .map_err(|error| {
+                KernelError::operation(
+                    format!("taking hints in {}", cgroup.path().display()),
+                    error,
+                )
+            })
     }
 
     /// The marker of low-drop-priority packets, to be attached to devices. It may be sent to another thread, and
@@ -176,33 +197,96 @@ impl Kernel {
             .unwrap_or(0))
     }
 
+    /// Sets the initial window of a destination or a listener, for connections that open or resume from now on.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn set_window(&self, rule: &WindowRule) -> Result<(), KernelError> {
+        rule.write(&self.map("hs_windows")?)?;
+        let mut config = self.config()?;
+        config.windows = 1;
+        self.set_config(&config)
+    }
+
+    fn config(&self) -> Result<RawConfig, KernelError> {
+        let bytes = self
+            .map("hs_configs")?
+            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| KernelError::operation("reading the configuration", error))?;
+        bytes
+            .and_then(|bytes| contract::from_bytes(&bytes))
+            .ok_or_else(|| KernelError::no_part(BpfObject::Startup, "hs_configs"))
+    }
+
+    fn set_config(&self, config: &RawConfig) -> Result<(), KernelError> {
+        write_raw_config(&self.map("hs_configs")?, config)
+    }
+
     fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, KernelError> {
         let found = self.startup.maps().find(|map| *map.name() == *name);
         found.ok_or_else(|| KernelError::no_part(BpfObject::Startup, name))
     }
 }
 
+/// An object that shares the maps of the start-ups' object.
+fn load_beside(startup: &Object, object: BpfObject) -> Result<Object, KernelError> {
+    let mut open = object.open()?;
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if let Some(shared) = startup.maps().find(|other| *other.name() == *name) {
+            map.reuse_fd(shared.as_fd())
+                .map_err(|error| KernelError::operation(format!("sharing {name}"), error))?;
+        }
+    }
+    object.load(open)
+}
+
 fn write_config(startup: &Object, options: &Options) -> Result<(), KernelError> {
+    let find = |name: &str| {
+        startup
+            .maps()
+            .find(|map| *map.name() == *name)
+            .ok_or_else(|| KernelError::no_part(BpfObject::Startup, name))
+    };
+    let memory = &options.memory;
     let mut config = RawConfig {
         params: [ParamWords::default(); MAX_ALGS],
+        memory: *memory.params.words(),
         record_level: options.record_level as u32,
+        group_prefixes: 0,
         dscp: options.dscp & 0x3f,
-        prefix_bits_v4: options.prefix_bits_v4.min(32),
-        prefix_bits_v6: options.prefix_bits_v6.min(128),
-        reserved: 0,
+        windows: u8::from(!options.windows.is_empty()),
+        reserved: [0; 6],
+        prefix_bits_v4: memory.lengths_v4.raw(32)?,
+        prefix_bits_v6: memory.lengths_v6.raw(128)?,
+        group: [RawPrefix::default(); MAX_GROUP_PREFIXES],
     };
+    if memory.group.len() > MAX_GROUP_PREFIXES {
+        return Err(KernelError::TooMany {
+            what: "prefixes of the local network",
+            most: MAX_GROUP_PREFIXES,
+        });
+    }
+    for (slot, prefix) in config.group.iter_mut().zip(&memory.group) {
+        *slot = prefix.raw();
+        config.group_prefixes += 1;
+    }
     for params in &options.startups {
         if let Some(slot) = config.params.get_mut(params.startup().number() as usize) {
             *slot = *params.words();
         }
     }
-    let map = startup
-        .maps()
-        .find(|map| *map.name() == *"hs_configs")
-        .ok_or_else(|| KernelError::no_part(BpfObject::Startup, "hs_configs"))?;
+    let windows = find("hs_windows")?;
+    for rule in &options.windows {
+        rule.write(&windows)?;
+    }
+    write_raw_config(&find("hs_configs")?, &config)
+}
+
+fn write_raw_config(map: &impl MapCore, config: &RawConfig) -> Result<(), KernelError> {
     map.update(
         &0u32.to_ne_bytes(),
-        contract::bytes_of(&config),
+        contract::bytes_of(config),
         MapFlags::ANY,
     )
     .map_err(|error| KernelError::operation("writing the configuration", error))

@@ -167,7 +167,7 @@ fn stale_markers() -> Vec<Leftover> {
 }
 
 /// The ids of all BPF maps (`map_id:`) or programs (`prog_id:`) that some process has open, from `/proc/*/fdinfo`.
-fn open_ids(key: &str) -> HashSet<u32> {
+pub(crate) fn open_ids(key: &str) -> HashSet<u32> {
     let mut ids = HashSet::new();
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         for info in fs::read_dir(process.path().join("fdinfo"))

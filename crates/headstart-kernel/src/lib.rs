@@ -12,12 +12,14 @@ mod error;
 mod kernel;
 mod leftovers;
 mod mark;
+mod memory;
 mod objects;
 mod paths;
 mod probe;
 mod records;
 mod replay;
 mod watch;
+mod windows;
 
 pub use cgroup::Cgroup;
 pub use contract::{Counter, RecordLevel};
@@ -25,8 +27,13 @@ pub use error::KernelError;
 pub use kernel::{Kernel, Options};
 pub use leftovers::{Leftover, leftovers};
 pub use mark::{Attachment, Marker};
-pub use paths::{PathEntry, Prefix};
+pub use memory::{LiveMemory, MemoryOptions, PrefixLengths};
+pub use paths::{PathEntry, Prefix, PrefixError};
 pub use probe::{Check, Probe, Verdict as CheckVerdict};
 pub use records::Record;
 pub use replay::Replay;
 pub use watch::{Sample, Watch, WatchOptions};
+pub use windows::{WindowRule, WindowRuleError};
+
+/// The socket option, at level `IPPROTO_TCP`, by which a program says how large its next transfer is.
+pub const HINT_OPTION: i32 = 0x4853;

@@ -29,6 +29,7 @@ pub(crate) enum BpfObject {
     Mark,
     Watch,
     Replay,
+    Hint,
 }
 
 impl BpfObject {
@@ -38,6 +39,7 @@ impl BpfObject {
             BpfObject::Mark => object!("mark"),
             BpfObject::Watch => object!("watch"),
             BpfObject::Replay => object!("replay"),
+            BpfObject::Hint => object!("hint"),
         }
     }
 
@@ -48,6 +50,7 @@ impl BpfObject {
             BpfObject::Mark => "mark.bpf.c",
             BpfObject::Watch => "watch.bpf.c",
             BpfObject::Replay => "replay.bpf.c",
+            BpfObject::Hint => "hint.bpf.c",
         }
     }
 

@@ -1,29 +1,56 @@
 //! The path memory, as user space sees it.
 
 use std::net::IpAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use headstart_core::Path;
 use libbpf_rs::{MapCore, MapFlags};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::contract::{self, RawPathEntry, RawPrefix};
+use crate::contract::{self, GROUP, RawPathEntry, RawPrefix};
 use crate::error::KernelError;
 
-/// A destination prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Prefix {
-    addr: IpAddr,
-    bits: u8,
+/// How the local network as one group is written.
+const GROUP_NAME: &str = "local-network";
+
+/// The destinations that share an entry: those of a prefix, or the local network as one group.
+///
+/// Written `10.77.3.0/24`, `fd00::/8`, `10.0.0.1` (one host) or `local-network`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Prefix(Inner);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Inner {
+    Group,
+    Of { addr: IpAddr, bits: u8 },
 }
 
 /// What is remembered of one prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathEntry {
     /// The destinations it is for.
     pub prefix: Prefix,
     /// What was learnt; `age_us` is how long ago.
     pub path: Path,
+}
+
+/// Why a text is no prefix.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrefixError {
+    /// There is no address in it.
+    #[error(
+        "\"{0}\" is no address: write a prefix like 10.77.3.0/24 or fd00::/8, an address, or local-network"
+    )]
+    Address(String),
+    /// The length does not fit the address.
+    #[error("\"{text}\": an address of that kind has {most} bits")]
+    Bits {
+        /// What was given.
+        text: String,
+        /// How many bits there are.
+        most: u8,
+    },
 }
 
 impl Prefix {
@@ -33,57 +60,141 @@ impl Prefix {
             IpAddr::V4(v4) => {
                 let bits = bits.min(32);
                 let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-                Prefix {
+                Prefix(Inner::Of {
                     addr: IpAddr::V4((v4.to_bits() & mask).into()),
                     bits,
-                }
+                })
             }
             IpAddr::V6(v6) => {
                 let bits = bits.min(128);
                 let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-                Prefix {
+                Prefix(Inner::Of {
                     addr: IpAddr::V6((v6.to_bits() & mask).into()),
                     bits,
-                }
+                })
             }
         }
     }
 
-    fn raw(self) -> RawPrefix {
-        let mut raw = RawPrefix {
-            bits: self.bits,
-            ..RawPrefix::default()
-        };
-        match self.addr {
-            IpAddr::V4(v4) => {
-                raw.family = 4;
-                raw.addr[..4].copy_from_slice(&v4.octets());
+    /// The local network as one group, whatever prefixes it has.
+    pub fn local_network() -> Prefix {
+        Prefix(Inner::Group)
+    }
+
+    /// How many bits are given; `None` for the local network.
+    pub fn bits(&self) -> Option<u8> {
+        match self.0 {
+            Inner::Group => None,
+            Inner::Of { bits, .. } => Some(bits),
+        }
+    }
+
+    /// Whether all of `other` lies in it.
+    pub fn contains(&self, other: &Prefix) -> bool {
+        match (self.0, other.0) {
+            (Inner::Group, Inner::Group) => true,
+            (
+                Inner::Of { addr, bits },
+                Inner::Of {
+                    addr: theirs,
+                    bits: longer,
+                },
+            ) => {
+                addr.is_ipv4() == theirs.is_ipv4()
+                    && bits <= longer
+                    && Prefix::of(theirs, bits) == *self
             }
-            IpAddr::V6(v6) => {
-                raw.family = 6;
-                raw.addr = v6.octets();
+            _ => false,
+        }
+    }
+
+    pub(crate) fn raw(&self) -> RawPrefix {
+        let mut raw = RawPrefix::default();
+        match self.0 {
+            Inner::Group => raw.family = GROUP,
+            Inner::Of { addr, bits } => {
+                raw.bits = bits;
+                match addr {
+                    IpAddr::V4(v4) => {
+                        raw.family = 4;
+                        raw.addr[..4].copy_from_slice(&v4.octets());
+                    }
+                    IpAddr::V6(v6) => {
+                        raw.family = 6;
+                        raw.addr = v6.octets();
+                    }
+                }
             }
         }
         raw
+    }
+
+    fn from_raw(raw: &RawPrefix) -> Prefix {
+        match raw.family {
+            GROUP => Prefix::local_network(),
+            family => Prefix::of(contract::address(family, raw.addr), raw.bits),
+        }
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = PrefixError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == GROUP_NAME {
+            return Ok(Prefix::local_network());
+        }
+        let (addr, bits) = match text.split_once('/') {
+            Some((addr, bits)) => (addr, Some(bits)),
+            None => (text, None),
+        };
+        let addr: IpAddr = addr
+            .parse()
+            .map_err(|_| PrefixError::Address(text.to_owned()))?;
+        let most = if addr.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Ok(most), |bits| {
+            let bits = bits.parse().ok().filter(|bits| *bits <= most);
+            bits.ok_or_else(|| PrefixError::Bits {
+                text: text.to_owned(),
+                most,
+            })
+        });
+        Ok(Prefix::of(addr, bits?))
     }
 }
 
 impl std::fmt::Display for Prefix {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.addr, self.bits)
+        match self.0 {
+            Inner::Group => f.write_str(GROUP_NAME),
+            Inner::Of { addr, bits } => write!(f, "{addr}/{bits}"),
+        }
     }
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds: the clock of `bpf_ktime_get_ns`.
-pub(crate) fn monotonic_ns() -> u64 {
-    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
+impl Serialize for Prefix {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Prefix {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// `CLOCK_BOOTTIME` in nanoseconds: the clock of `bpf_ktime_get_boot_ns`, which goes on while the machine sleeps.
+fn boottime_ns() -> u64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME);
     now.map_or(0, |time| {
         u64::try_from(Duration::from(time).as_nanos()).unwrap_or(u64::MAX)
     })
 }
 
 pub(crate) fn all(map: &impl MapCore) -> Result<Vec<PathEntry>, KernelError> {
-    let now_ns = monotonic_ns();
+    let now_ns = boottime_ns();
     let mut entries = Vec::new();
     for key in map.keys() {
         let value = map
@@ -97,13 +208,9 @@ pub(crate) fn all(map: &impl MapCore) -> Result<Vec<PathEntry>, KernelError> {
         ) else {
             continue;
         };
-        let addr = contract::address(prefix.family, prefix.addr);
         let age_us = now_ns.saturating_sub(entry.learnt_ns) / 1000;
         entries.push(PathEntry {
-            prefix: Prefix {
-                addr,
-                bits: prefix.bits,
-            },
+            prefix: Prefix::from_raw(&prefix),
             path: Path {
                 age_us,
                 ..entry.path
@@ -125,7 +232,7 @@ pub(crate) fn forget(map: &impl MapCore, prefix: Prefix) -> Result<bool, KernelE
 }
 
 pub(crate) fn remember(map: &impl MapCore, entry: &PathEntry) -> Result<(), KernelError> {
-    let learnt_ns = monotonic_ns().saturating_sub(entry.path.age_us.saturating_mul(1000));
+    let learnt_ns = boottime_ns().saturating_sub(entry.path.age_us.saturating_mul(1000));
     let raw = RawPathEntry {
         path: Path {
             age_us: 0,
@@ -159,5 +266,26 @@ mod tests {
             Prefix::of("10.1.2.3".parse().unwrap(), 60).to_string(),
             "10.1.2.3/32"
         );
+    }
+
+    #[test]
+    fn a_prefix_is_read_as_it_is_written_and_knows_what_lies_in_it() {
+        let prefix = |text: &str| text.parse::<Prefix>().unwrap();
+        for text in [
+            "10.77.3.0/24",
+            "fd77:0:3::/48",
+            "0.0.0.0/0",
+            "local-network",
+        ] {
+            assert_eq!(prefix(text).to_string(), text);
+            assert_eq!(Prefix::from_raw(&prefix(text).raw()), prefix(text));
+        }
+        assert_eq!(prefix("10.77.3.9"), prefix("10.77.3.9/32"));
+        assert!(prefix("10.77.0.0/16").contains(&prefix("10.77.3.0/24")));
+        assert!(!prefix("10.77.3.0/24").contains(&prefix("10.77.0.0/16")));
+        assert!(!prefix("0.0.0.0/0").contains(&prefix("::/0")));
+        assert!(!prefix("0.0.0.0/0").contains(&prefix("local-network")));
+        let error = "10.0.0.0/33".parse::<Prefix>().unwrap_err().to_string();
+        assert!(error.contains("32 bits"), "{error}");
     }
 }

@@ -137,7 +137,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         recovery: rest.4,
         sack_ok: rest.5,
         cwnd_limited: rest.6,
-        reserved: [0; 3],
+        iw_pkts: rest.5 * 30,
+        reserved: [0; 2],
     })
 }
 
@@ -149,6 +150,9 @@ fn any_path() -> impl Strategy<Value = Option<Path>> {
             cwnd_pkts,
             ssthresh_pkts,
             srtt_us,
+            ending_mpkts: cwnd_pkts.saturating_mul(1000),
+            ended: (age_us % 4) as u8,
+            refused: if age_us % 16 == 0 { 50 } else { 0 },
             ..Path::default()
         }),
     )

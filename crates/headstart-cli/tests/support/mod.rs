@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 /// The program under test.
 pub fn headstart(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headstart"));
+    // The machine's own path memory is none of a test's business.
+    let state =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{}", std::process::id()));
+    command.env("XDG_STATE_HOME", state);
     command.args(arguments).stdin(Stdio::null());
     command
 }
@@ -93,7 +97,7 @@ pub fn cgroups_of(pid: u32) -> Vec<PathBuf> {
 
 /// BPF programs of ours that the kernel holds, by name. A connection that closes late holds its start-up a while.
 pub fn programs() -> Vec<String> {
-    let ours = ["hs_", "standard_", "fast_start_"];
+    let ours = ["hs_", "standard_", "fast_start_", "adaptive_"];
     libbpf_rs::query::ProgInfoIter::default()
         .map(|program| program.name.to_string_lossy().into_owned())
         .filter(|name| ours.iter().any(|prefix| name.starts_with(prefix)))

@@ -370,6 +370,9 @@ impl Stack {
     }
 
     fn grow(&mut self, acked: u32, in_flight: u32) {
+        if self.recovery == Recovery::Timeout {
+            self.cwnd_pkts = self.cwnd_pkts.max(self.verdict.recovery_cwnd_pkts);
+        }
         if self.recovery == Recovery::Fast {
             // Proportional rate reduction, conservatively (RFC 6937): one out for each that comes in.
             let reduced = self.ssthresh_pkts.min(self.in_flight() + 1);
@@ -448,6 +451,9 @@ impl Stack {
                 self.ssthresh_pkts = verdict.ssthresh_pkts;
             }
         }
+        if verdict.forget_path != 0 {
+            self.path = None;
+        }
         self.verdict = verdict;
         self.steps.push(Step { event, verdict });
         verdict
@@ -459,7 +465,7 @@ impl Stack {
         let mut after = before;
         let changed = learn(&mut after, event, proof);
         if changed {
-            self.path = Some(after);
+            self.path = (after.cwnd_pkts > 0).then_some(after);
         }
         self.lessons.push(Lesson {
             event: *event,

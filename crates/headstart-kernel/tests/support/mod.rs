@@ -22,7 +22,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use headstart_core::{Params, Startup, why_name};
-use headstart_kernel::{Attachment, Kernel, KernelError, Options, Record, RecordLevel};
+use headstart_kernel::{
+    Attachment, Kernel, KernelError, MemoryOptions, Options, Record, RecordLevel,
+};
 use headstart_link::LinkConfig;
 use headstart_path::{Direction, Emulation, PacketFate, PacketRecord, PathConfig};
 use nix::sys::socket::{setsockopt as set_option, sockopt};
@@ -61,6 +63,7 @@ pub fn everything() -> Options {
         startups: Startup::all().map(Params::new).collect(),
         record_level: RecordLevel::Events,
         dscp: LOW_PRIORITY_DSCP,
+        memory: MemoryOptions::of_networks(),
         ..Options::default()
     }
 }

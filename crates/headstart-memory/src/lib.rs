@@ -1,0 +1,13 @@
+//! The path memory on disk: one SQLite file, replaced as a whole in one transaction.
+//!
+//! Whatever ends a save in the middle, a kill, a full disk, a power cut, the file holds the previous state. Ages
+//! survive a restart: within one boot by the clock that goes on while the machine sleeps, across boots by the wall
+//! clock, and nothing is believed where that has jumped back.
+
+mod clock;
+mod place;
+mod store;
+
+pub use clock::Now;
+pub use place::default_file;
+pub use store::{Store, StoreError};

@@ -34,22 +34,33 @@ pub struct WifiSpec {
     pub aggregate: u32,
 }
 
+impl Default for WifiSpec {
+    /// 802.11n, 20 MHz, one stream, 800 ns guard interval (IEEE 802.11-2016, table 19-27): MCS 3 to
+    /// 7. The other defaults are ours, for an access point with other users: see docs/links.md.
+    fn default() -> WifiSpec {
+        WifiSpec {
+            rates: [26_000_000, 39_000_000, 52_000_000, 58_500_000, 65_000_000]
+                .map(Rate::at_least_one)
+                .into(),
+            hold: Span::from_ns(500_000_000),
+            fail: Share::exactly(100_000_000),
+            burst: Span::from_ns(30_000_000),
+            every: Span::from_ns(2_000_000_000),
+            burst_fail: Share::exactly(800_000_000),
+            aggregate: 16,
+        }
+    }
+}
+
 impl WifiSpec {
     /// As many as an A-MPDU's block acknowledgement can name.
     const MOST_AGGREGATE: u32 = 64;
 
-    /// 802.11n, 20 MHz, one stream, 800 ns guard interval (IEEE 802.11-2016, table 19-27): MCS 3 to
-    /// 7. The other defaults are ours, for an access point with other users: see docs/links.md.
-    fn default_rates() -> Arc<[Rate]> {
-        [26_000_000, 39_000_000, 52_000_000, 58_500_000, 65_000_000]
-            .map(Rate::at_least_one)
-            .into()
-    }
-
     fn parse(text: &str) -> Result<WifiSpec, RateSpecError> {
         let mut options = Options::of(text);
+        let default = WifiSpec::default();
         let rates = match options.first {
-            None => WifiSpec::default_rates(),
+            None => default.rates,
             Some(rates) => rates
                 .split('/')
                 .map(|rate| rate.trim().parse().map_err(RateSpecError::from))
@@ -57,18 +68,12 @@ impl WifiSpec {
         };
         let spec = WifiSpec {
             rates,
-            hold: options.value("hold")?.unwrap_or(Span::from_ns(500_000_000)),
-            fail: options
-                .value("fail")?
-                .unwrap_or(Share::exactly(100_000_000)),
-            burst: options.value("burst")?.unwrap_or(Span::from_ns(30_000_000)),
-            every: options
-                .value("every")?
-                .unwrap_or(Span::from_ns(2_000_000_000)),
-            burst_fail: options
-                .value("burst_fail")?
-                .unwrap_or(Share::exactly(800_000_000)),
-            aggregate: options.value("aggregate")?.unwrap_or(16),
+            hold: options.value("hold")?.unwrap_or(default.hold),
+            fail: options.value("fail")?.unwrap_or(default.fail),
+            burst: options.value("burst")?.unwrap_or(default.burst),
+            every: options.value("every")?.unwrap_or(default.every),
+            burst_fail: options.value("burst_fail")?.unwrap_or(default.burst_fail),
+            aggregate: options.value("aggregate")?.unwrap_or(default.aggregate),
         };
         options.finish()?;
         spec.check(text).map(|()| spec)
@@ -111,22 +116,30 @@ impl WifiSpec {
     }
 }
 
+/// Writes an option, unless it is the default.
+fn write_option<T: PartialEq + fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    value: &T,
+    default: &T,
+) -> fmt::Result {
+    match value == default {
+        true => Ok(()),
+        false => write!(f, ",{name}={value}"),
+    }
+}
+
 impl fmt::Display for WifiSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = WifiSpec::default();
         let rates: Vec<String> = self.rates.iter().map(Rate::to_string).collect();
-        write!(
-            f,
-            "wifi:{},hold={},fail={}",
-            rates.join("/"),
-            self.hold,
-            self.fail
-        )?;
-        write!(f, ",burst={},every={}", self.burst, self.every)?;
-        write!(
-            f,
-            ",burst_fail={},aggregate={}",
-            self.burst_fail, self.aggregate
-        )
+        write!(f, "wifi:{}", rates.join("/"))?;
+        write_option(f, "hold", &self.hold, &default.hold)?;
+        write_option(f, "fail", &self.fail, &default.fail)?;
+        write_option(f, "burst", &self.burst, &default.burst)?;
+        write_option(f, "every", &self.every, &default.every)?;
+        write_option(f, "burst_fail", &self.burst_fail, &default.burst_fail)?;
+        write_option(f, "aggregate", &self.aggregate, &default.aggregate)
     }
 }
 
@@ -156,33 +169,44 @@ pub struct DocsisSpec {
 }
 
 impl DocsisSpec {
+    /// For a subscriber of this rate, on a channel of DOCSIS 1.x (16-QAM in 3.2 MHz) and with its
+    /// default burst. The other defaults are ours, for a cable with other users: see docs/links.md.
+    #[must_use]
+    pub fn new(rate: Rate) -> DocsisSpec {
+        DocsisSpec {
+            rate,
+            channel: Rate::at_least_one(10_240_000),
+            map: Span::from_ns(2_000_000),
+            grant_bytes: 6000,
+            burst_bytes: 3044,
+            collide: Share::exactly(50_000_000),
+            busy: Span::from_ns(200_000_000),
+            every: Span::from_ns(1_000_000_000),
+            busy_collide: Share::exactly(500_000_000),
+            busy_defer: Share::exactly(800_000_000),
+        }
+    }
+
     fn parse(text: &str) -> Result<DocsisSpec, RateSpecError> {
         let mut options = Options::of(text);
         let Some(rate) = options.first else {
-            return Err(access_error(
-                text,
-                "the subscriber's rate is missing".to_owned(),
-            ));
+            let why = "the subscriber's rate is missing".to_owned();
+            return Err(access_error(text, why));
         };
-        let share = |option: Option<Share>, billionths| match option {
-            Some(share) => share,
-            None => Share::exactly(billionths),
-        };
+        let default = DocsisSpec::new(rate.parse()?);
         let spec = DocsisSpec {
-            rate: rate.parse()?,
-            channel: options
-                .value("channel")?
-                .unwrap_or(Rate::at_least_one(10_240_000)),
-            map: options.value("map")?.unwrap_or(Span::from_ns(2_000_000)),
-            grant_bytes: options.value("grant_bytes")?.unwrap_or(6000),
-            burst_bytes: options.value("burst_bytes")?.unwrap_or(3044),
-            collide: share(options.value("collide")?, 50_000_000),
-            busy: options.value("busy")?.unwrap_or(Span::from_ns(200_000_000)),
-            every: options
-                .value("every")?
-                .unwrap_or(Span::from_ns(1_000_000_000)),
-            busy_collide: share(options.value("busy_collide")?, 500_000_000),
-            busy_defer: share(options.value("busy_defer")?, 800_000_000),
+            rate: default.rate,
+            channel: options.value("channel")?.unwrap_or(default.channel),
+            map: options.value("map")?.unwrap_or(default.map),
+            grant_bytes: options.value("grant_bytes")?.unwrap_or(default.grant_bytes),
+            burst_bytes: options.value("burst_bytes")?.unwrap_or(default.burst_bytes),
+            collide: options.value("collide")?.unwrap_or(default.collide),
+            busy: options.value("busy")?.unwrap_or(default.busy),
+            every: options.value("every")?.unwrap_or(default.every),
+            busy_collide: options
+                .value("busy_collide")?
+                .unwrap_or(default.busy_collide),
+            busy_defer: options.value("busy_defer")?.unwrap_or(default.busy_defer),
         };
         options.finish()?;
         spec.check(text).map(|()| spec)
@@ -222,26 +246,17 @@ impl DocsisSpec {
 
 impl fmt::Display for DocsisSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "docsis:{},channel={},map={}",
-            self.rate, self.channel, self.map
-        )?;
-        write!(
-            f,
-            ",grant_bytes={},burst_bytes={}",
-            self.grant_bytes, self.burst_bytes
-        )?;
-        write!(
-            f,
-            ",collide={},busy={},every={}",
-            self.collide, self.busy, self.every
-        )?;
-        write!(
-            f,
-            ",busy_collide={},busy_defer={}",
-            self.busy_collide, self.busy_defer
-        )
+        let default = DocsisSpec::new(self.rate);
+        write!(f, "docsis:{}", self.rate)?;
+        write_option(f, "channel", &self.channel, &default.channel)?;
+        write_option(f, "map", &self.map, &default.map)?;
+        write_option(f, "grant_bytes", &self.grant_bytes, &default.grant_bytes)?;
+        write_option(f, "burst_bytes", &self.burst_bytes, &default.burst_bytes)?;
+        write_option(f, "collide", &self.collide, &default.collide)?;
+        write_option(f, "busy", &self.busy, &default.busy)?;
+        write_option(f, "every", &self.every, &default.every)?;
+        write_option(f, "busy_collide", &self.busy_collide, &default.busy_collide)?;
+        write_option(f, "busy_defer", &self.busy_defer, &default.busy_defer)
     }
 }
 
@@ -338,6 +353,7 @@ mod tests {
             assert_eq!(spec(&shown), spec(text), "{shown}");
             assert_eq!(spec(&shown).to_string(), shown);
         }
+        assert_eq!(spec("docsis:384kbit,map=2ms").to_string(), "docsis:384kbit");
         assert_eq!(spec("wifi:6mbit/54mbit").fastest().to_string(), "54mbit");
         assert_eq!(spec("docsis:384kbit").nominal().to_string(), "384kbit");
     }

@@ -20,6 +20,7 @@ mod size;
 mod spec;
 #[cfg(test)]
 mod testing;
+mod text;
 mod transmitter;
 mod units;
 mod wire;

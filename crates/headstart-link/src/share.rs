@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::serde_as_text;
+
 /// A number from 0 to 1 in billionths: a probability, a weight.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -105,19 +107,7 @@ impl fmt::Display for Share {
     }
 }
 
-impl TryFrom<String> for Share {
-    type Error = ShareError;
-
-    fn try_from(text: String) -> Result<Share, ShareError> {
-        text.parse()
-    }
-}
-
-impl From<Share> for String {
-    fn from(share: Share) -> String {
-        share.to_string()
-    }
-}
+serde_as_text!(Share, ShareError);
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::packet::FULL_PACKET_BYTES;
+use crate::text::serde_as_text;
 use crate::{Rate, Span};
 
 /// A size of a queue as people write it: `50` or `50p`, `64KiB` or `75kB`, `1bdp` or `0.2bdp`.
@@ -189,19 +190,7 @@ impl fmt::Display for QueueSize {
     }
 }
 
-impl TryFrom<String> for QueueSize {
-    type Error = QueueSizeError;
-
-    fn try_from(text: String) -> Result<QueueSize, QueueSizeError> {
-        text.parse()
-    }
-}
-
-impl From<QueueSize> for String {
-    fn from(size: QueueSize) -> String {
-        size.to_string()
-    }
-}
+serde_as_text!(QueueSize, QueueSizeError);
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::options::{Fault, OptionFault, Options};
 use crate::packet::{FULL_PACKET_BYTES, Packet};
 use crate::queue::{AnyQueue, Codel, DropTail, FqCodel, Kind, Red};
+use crate::text::serde_as_text;
 use crate::{QueueSize, QueueSizeError, Rate, Span};
 
 pub use codel::{CodelSpec, FqCodelSpec};
@@ -362,19 +363,7 @@ impl fmt::Display for QueueSpec {
     }
 }
 
-impl TryFrom<String> for QueueSpec {
-    type Error = QueueSpecError;
-
-    fn try_from(text: String) -> Result<QueueSpec, QueueSpecError> {
-        text.parse()
-    }
-}
-
-impl From<QueueSpec> for String {
-    fn from(spec: QueueSpec) -> String {
-        spec.to_string()
-    }
-}
+serde_as_text!(QueueSpec, QueueSpecError);
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! What the unit tests share: packets that know their number.
 
-use crate::{Packet, Waiting};
+use crate::{Packet, QueueContext, Waiting};
 
 /// The code point of low drop priority in the tests.
 pub(crate) const LOW_DSCP: u8 = 1;
@@ -56,6 +56,15 @@ impl Packet for Numbered {
 
     fn mark_congestion(&mut self) {
         self.marked = true;
+    }
+}
+
+/// 12 Mbit/s, where a full packet takes 1 ms, and 100 ms.
+pub(crate) fn context() -> QueueContext {
+    QueueContext {
+        rate: crate::Rate::at_least_one(12_000_000),
+        rtt: crate::Span::from_ns(100_000_000),
+        seed: 7,
     }
 }
 

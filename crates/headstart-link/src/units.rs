@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::serde_as_text;
+
 /// A text that is not a rate or a duration, with what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
@@ -218,19 +220,7 @@ impl fmt::Display for Rate {
     }
 }
 
-impl TryFrom<String> for Rate {
-    type Error = UnitError;
-
-    fn try_from(text: String) -> Result<Rate, UnitError> {
-        text.parse()
-    }
-}
-
-impl From<Rate> for String {
-    fn from(rate: Rate) -> String {
-        rate.to_string()
-    }
-}
+serde_as_text!(Rate, UnitError);
 
 /// A length of time, in whole nanoseconds. 0 is allowed.
 #[derive(
@@ -282,19 +272,7 @@ impl fmt::Display for Span {
     }
 }
 
-impl TryFrom<String> for Span {
-    type Error = UnitError;
-
-    fn try_from(text: String) -> Result<Span, UnitError> {
-        text.parse()
-    }
-}
-
-impl From<Span> for String {
-    fn from(span: Span) -> String {
-        span.to_string()
-    }
-}
+serde_as_text!(Span, UnitError);
 
 #[cfg(test)]
 mod tests {

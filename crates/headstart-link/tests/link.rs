@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
 use headstart_link::{
-    Departed, DropReason, Dropped, Fate, Link, LinkConfig, Packet, QueueSize, QueueSpec, Rate, Span,
+    Departed, DropReason, Dropped, Fate, Link, LinkConfig, Packet, QueueSize, QueueSpec, Rate,
+    RateSpec, Span, Trace,
 };
 use proptest::prelude::*;
 
@@ -289,6 +290,29 @@ proptest! {
         let exact_ns = (bits * 1_000_000_000).div_ceil(u128::from(rate));
         prop_assert_eq!(run.departed.len(), sizes.len());
         prop_assert_eq!(u128::from(run.departed.last().unwrap().due_ns), exact_ns);
+    }
+
+    #[test]
+    fn a_trace_is_replayed_opportunity_by_opportunity(
+        mut at_ms in prop::collection::vec(0u64..200, 1..50), gaps in prop::collection::vec(0u64..9_000_000, 1..200),
+    ) {
+        at_ms.sort_unstable();
+        at_ms.push(200);
+        let text: String = at_ms.iter().map(|ms| format!("{ms}\n")).collect();
+        let trace = Trace::parse("random", &text).unwrap();
+        let mut config = LinkConfig::new("1mbit".parse().unwrap(), Span::ZERO, QueueSpec::drop_tail(1000));
+        config.rate = RateSpec::Trace(trace);
+        let steps: Vec<(u64, u32)> = gaps.iter().map(|&gap_ns| (gap_ns, 1500)).collect();
+        let run = run(&config, &steps, 1);
+        // Each packet takes the first opportunity after its arrival that none has taken before it.
+        let mut opportunities = (0u64..).flat_map(|round| {
+            at_ms.iter().map(move |ms| (round * 200 + ms) * 1_000_000)
+        });
+        prop_assert_eq!(run.departed.len(), gaps.len());
+        for departed in run.departed {
+            let expected = opportunities.find(|&at_ns| at_ns > departed.arrived_ns);
+            prop_assert_eq!(Some(departed.due_ns), expected);
+        }
     }
 
     #[test]

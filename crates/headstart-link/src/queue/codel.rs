@@ -241,7 +241,7 @@ impl<P: Packet> Queue<P> for Codel<P> {
 mod tests {
     use super::*;
     use crate::QueueSpec;
-    use crate::testing::{Numbered, waiting_since};
+    use crate::testing::{Numbered, context, waiting_since};
 
     const MS: u64 = 1_000_000;
 
@@ -249,8 +249,7 @@ mod tests {
         let Ok(QueueSpec::Codel(spec)) = text.parse() else {
             unreachable!("{text} is not CoDel")
         };
-        let (rate, rtt) = ("12mbit".parse().unwrap(), "100ms".parse().unwrap());
-        Codel::new(&spec, &QueueContext { rate, rtt, seed: 7 })
+        Codel::new(&spec, &context())
     }
 
     /// Offers twice what a link of one packet a ms carries, from 0 to `until_ms`, and gives the

@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use crate::size::Limit;
 use crate::spec::{FqCodelSpec, QueueContext};
 
-/// Section 4.1.2: packets dropped at once from the head of the fattest queue, at most.
+/// Section 4.1: packets dropped at once from the head of the fattest queue, at most.
 const DROP_BATCH_PKTS: u32 = 64;
 
 /// No packet: the end of a flow's chain.
@@ -181,7 +181,7 @@ impl<P: Packet> FqCodel<P> {
         ((u128::from(hash) * self.flows.len() as u128) >> 64) as usize
     }
 
-    /// Section 4.1.2: drops half of the queue with the most bytes, from its head.
+    /// Section 4.1: drops half of the queue with the most bytes, from its head.
     fn drop_from_fattest(&mut self, now_ns: u64, drops: &mut Vec<Dropped<P>>) {
         let Some(fattest) = self.flows.iter_mut().max_by_key(|flow| flow.len_bytes) else {
             return;
@@ -299,14 +299,13 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
 mod tests {
     use super::*;
     use crate::QueueSpec;
-    use crate::testing::{Numbered, numbers, waiting, waiting_since};
+    use crate::testing::{Numbered, context, numbers, waiting, waiting_since};
 
     fn fq_codel(text: &str) -> FqCodel<Numbered> {
         let Ok(QueueSpec::FqCodel(spec)) = text.parse() else {
             unreachable!("{text} is not FQ-CoDel")
         };
-        let (rate, rtt) = ("12mbit".parse().unwrap(), "100ms".parse().unwrap());
-        FqCodel::new(&spec, &QueueContext { rate, rtt, seed: 7 })
+        FqCodel::new(&spec, &context())
     }
 
     fn of_flow(flow: u64, number: usize) -> Numbered {

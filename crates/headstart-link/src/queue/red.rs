@@ -38,7 +38,7 @@ impl Average {
     }
 }
 
-/// `base` to the power of `exponent`, linear between whole exponents: of multiplications alone, so
+/// `base` to the power of `exponent`. DEVIATES: linear between whole exponents: of multiplications alone, so
 /// that it is the same on every machine.
 fn power(base: f64, exponent: f64) -> f64 {
     let mut result = 1.0 - (1.0 - base) * exponent.fract();
@@ -232,16 +232,15 @@ impl<P: Packet> Queue<P> for Red<P> {
 mod tests {
     use super::*;
     use crate::QueueSpec;
-    use crate::testing::{LOW_DSCP, Numbered, waiting};
+    use crate::testing::{LOW_DSCP, Numbered, context, waiting};
+    use proptest::prelude::*;
 
     /// At 12 Mbit/s, where a small packet of 500 bytes takes 1/3 ms.
     fn red(text: &str) -> Red<Numbered> {
-        let (QueueSpec::Red(spec), rate) = (text.parse().unwrap(), "12mbit".parse().unwrap())
-        else {
+        let Ok(QueueSpec::Red(spec)) = text.parse() else {
             unreachable!("{text} is not RED")
         };
-        let rtt = "400ms".parse().unwrap();
-        Red::new(&spec, &QueueContext { rate, rtt, seed: 7 }).unwrap()
+        Red::new(&spec, &context()).unwrap()
     }
 
     fn close(value: f64, expected: f64) {
@@ -356,6 +355,75 @@ mod tests {
                 (share - 1.0 / 19.0).abs() < 0.007,
                 "a gap of {gap}: {share}"
             );
+        }
+    }
+
+    /// Figure 2 of the paper, line by line, with `powf` for the idle time: the average before each
+    /// arrival, and whether it is dropped early or by force.
+    fn by_the_paper(
+        arrivals: &[(u64, bool)],
+        (min, max, max_p, w_q): (f64, f64, f64, f64),
+    ) -> Vec<(f64, Option<DropReason>)> {
+        let small_packet_ns = 500.0 * 8.0 * 1e9 / 12e6;
+        let mut dice = Dice::new(7, Purpose::Red);
+        let (mut avg, mut count, mut q, mut q_time) = (0.0f64, -1.0f64, 0u32, 0u64);
+        let (mut now, mut seen) = (0, Vec::new());
+        for &(gap_ns, leaves) in arrivals {
+            now += gap_ns;
+            if leaves && q > 0 {
+                q -= 1;
+                if q == 0 {
+                    q_time = now;
+                }
+            }
+            if q > 0 {
+                avg = (1.0 - w_q) * avg + w_q * f64::from(q);
+            } else {
+                let m = (now - q_time) as f64 / small_packet_ns;
+                // Linear between whole powers, as in the queue.
+                avg *= (1.0 - w_q).powf(m.floor()) * (1.0 - w_q * m.fract());
+            }
+            let drop = if min <= avg && avg < max {
+                count += 1.0;
+                let p_b = max_p * (avg - min) / (max - min);
+                let p_a = p_b / (1.0 - count * p_b);
+                let certain = 1.0 - count * p_b <= p_b;
+                if dice.unit() < if certain { 1.0 } else { p_a } {
+                    count = 0.0;
+                    Some(DropReason::RedEarly)
+                } else {
+                    None
+                }
+            } else if max <= avg {
+                count = 0.0;
+                Some(DropReason::RedForced)
+            } else {
+                count = -1.0;
+                None
+            };
+            q += u32::from(drop.is_none());
+            seen.push((avg, drop));
+        }
+        seen
+    }
+
+    proptest! {
+        #[test]
+        fn averages_and_drops_on_a_list_of_arrivals_are_those_of_the_paper(
+            arrivals in prop::collection::vec((0u64..3_000_000, prop::bool::weighted(0.4)), 1..400),
+        ) {
+            let mut queue = red("red:100000,min=3,max=9,max_p=0.2,w_q=0.05");
+            let expected = by_the_paper(&arrivals, (3.0, 9.0, 0.2, 0.05));
+            let mut now_ns = 0;
+            for (&(gap_ns, leaves), (average, drop)) in arrivals.iter().zip(expected) {
+                now_ns += gap_ns;
+                if leaves {
+                    queue.dequeue(now_ns, &mut Vec::new());
+                }
+                let (found, fate) = offer(&mut queue, now_ns, Numbered::high(0));
+                prop_assert!((found - average).abs() < 1e-9, "{found}, not {average}");
+                prop_assert_eq!(fate, drop);
+            }
         }
     }
 

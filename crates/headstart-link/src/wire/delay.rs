@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{ImpairmentError, impairment_as_text};
+use super::error::ImpairmentError;
+use crate::text::serde_as_text;
 use crate::{Share, Span};
 
 /// Extra delay for each packet, anything from none to this much, all equally likely.
@@ -59,7 +60,7 @@ impl fmt::Display for JitterSpec {
     }
 }
 
-impairment_as_text!(JitterSpec);
+serde_as_text!(JitterSpec, ImpairmentError);
 
 /// Some packets come later than others that were sent after them: `1%,by=10ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -100,7 +101,7 @@ impl fmt::Display for ReorderSpec {
     }
 }
 
-impairment_as_text!(ReorderSpec);
+serde_as_text!(ReorderSpec, ImpairmentError);
 
 #[cfg(test)]
 mod tests {

@@ -13,23 +13,3 @@ pub struct ImpairmentError {
     /// Texts that would do.
     pub examples: &'static str,
 }
-
-/// Text form and serde of an impairment: read by `FromStr`, written by `Display`.
-macro_rules! impairment_as_text {
-    ($spec:ty) => {
-        impl TryFrom<String> for $spec {
-            type Error = crate::ImpairmentError;
-
-            fn try_from(text: String) -> Result<Self, Self::Error> {
-                text.parse()
-            }
-        }
-
-        impl From<$spec> for String {
-            fn from(spec: $spec) -> String {
-                spec.to_string()
-            }
-        }
-    };
-}
-pub(super) use impairment_as_text;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{ImpairmentError, impairment_as_text};
+use super::error::ImpairmentError;
 use crate::Share;
 use crate::dice::{Dice, Purpose};
+use crate::text::serde_as_text;
 
 /// Which packets are lost on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -141,7 +142,7 @@ impl fmt::Display for LossSpec {
     }
 }
 
-impairment_as_text!(LossSpec);
+serde_as_text!(LossSpec, ImpairmentError);
 
 /// The losing wire itself.
 #[derive(Debug)]

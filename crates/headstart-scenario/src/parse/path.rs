@@ -34,47 +34,28 @@ struct Keys {
     duplicate: Key,
 }
 
-/// Keys of a direction: `reverse_` stands before each name of the way back.
+/// `reverse_` stands before each name of the way back.
 macro_rules! keys {
-    ($reverse:literal) => {
+    ($reverse:literal: $($key:ident = $example:literal),*) => {
         Keys {
-            rate: Key {
-                name: concat!($reverse, "rate"),
-                example: "\"12mbit\"",
-            },
-            rate_trace: Key {
-                name: concat!($reverse, "rate_trace"),
-                example: "\"lte.down\"",
-            },
-            delay: Key {
-                name: concat!($reverse, "delay"),
-                example: "\"200ms\"",
-            },
-            queue: Key {
-                name: concat!($reverse, "queue"),
-                example: "\"drop-tail:400\"",
-            },
-            loss: Key {
-                name: concat!($reverse, "loss"),
-                example: "\"1%\"",
-            },
-            jitter: Key {
-                name: concat!($reverse, "jitter"),
-                example: "\"5ms\"",
-            },
-            flow_delay: Key {
-                name: concat!($reverse, "flow_delay"),
-                example: "\"exp:10ms\"",
-            },
-            reorder: Key {
-                name: concat!($reverse, "reorder"),
-                example: "\"1%,by=10ms\"",
-            },
-            duplicate: Key {
-                name: concat!($reverse, "duplicate"),
-                example: "\"0.1%\"",
-            },
+            $($key: Key {
+                name: concat!($reverse, stringify!($key)),
+                example: $example,
+            }),*
         }
+    };
+    ($reverse:literal) => {
+        keys!($reverse:
+            rate = "\"12mbit\"",
+            rate_trace = "\"lte.down\"",
+            delay = "\"200ms\"",
+            queue = "\"drop-tail:400\"",
+            loss = "\"1%\"",
+            jitter = "\"5ms\"",
+            flow_delay = "\"exp:10ms\"",
+            reorder = "\"1%,by=10ms\"",
+            duplicate = "\"0.1%\""
+        )
     };
 }
 

@@ -41,6 +41,11 @@ fmt: ## Format Rust, C and Python
 	@scripts/setup.sh lint
 	@scripts/fmt.sh
 
+.PHONY: bench
+bench: ## How fast and how true the path emulator is on this machine (as root)
+	@scripts/setup.sh bench
+	@scripts/bench.sh
+
 .PHONY: doctor
 doctor: ## What this machine can do, and what it lacks
 	@scripts/setup.sh build

@@ -7,12 +7,13 @@ set -euo pipefail
 
 usage() {
 	cat <<'TEXT'
-usage: scripts/setup.sh [build|lint|test|demo]
+usage: scripts/setup.sh [build|lint|test|demo|bench]
 
   build   what compiles the program and the Python package (the default)
   lint    build, and the format checkers and linters
   test    lint, and what the tests run: nginx, curl, ip
   demo    build, and what the demonstration runs: nginx, curl, ip
+  bench   what compiles the benchmarks, as build
 
 Debian packages are installed only as root. Nothing is put into your shell's configuration.
 TEXT
@@ -20,11 +21,11 @@ TEXT
 
 stage=${1:-build}
 case $stage in
-build | lint | test | demo) ;;
+build | lint | test | demo | bench) ;;
 -h | --help) usage && exit 0 ;;
 *)
 	usage >&2
-	die "unknown stage \"$stage\"" "choose one of build, lint, test, demo"
+	die "unknown stage \"$stage\"" "choose one of build, lint, test, demo, bench"
 	;;
 esac
 wants() { [[ " $* " == *" $stage "* ]]; }

@@ -92,10 +92,10 @@ impl<L> Output<L> {
     }
 
     fn update<E: ToString>(&mut self, write: impl FnOnce(&mut L) -> Result<(), E>) {
-        if let Ok(log) = &mut self.log {
-            if let Err(error) = write(log) {
-                self.log = Err(error.to_string());
-            }
+        if let Ok(log) = &mut self.log
+            && let Err(error) = write(log)
+        {
+            self.log = Err(error.to_string());
         }
     }
 

@@ -26,10 +26,10 @@ pub(crate) fn know_hosts(lines: &str) -> io::Result<()> {
     mount(None::<&str>, "/", None::<&str>, propagation, None::<&str>)?;
     let machine = fs::read_to_string(HOSTS)?;
     cover(HOSTS, &format!("{lines}{machine}"))?;
-    if let Ok(order) = fs::read_to_string(NSSWITCH) {
-        if let Some(order) = with_files_first(&order) {
-            cover(NSSWITCH, &order)?;
-        }
+    if let Ok(order) = fs::read_to_string(NSSWITCH)
+        && let Some(order) = with_files_first(&order)
+    {
+        cover(NSSWITCH, &order)?;
     }
     if Path::new(NSCD).is_dir() {
         mount(

@@ -19,9 +19,10 @@ use crate::hosts::Routes;
 use crate::report::{DirectionStats, Glance};
 use crate::tun::Tun;
 
-/// From this rate on the thread is near a full core, where the kernel throttles real-time threads
-/// for tens of milliseconds: it then runs as an ordinary one with precedence.
-const REAL_TIME_BELOW_BITS_PER_S: u64 = 400_000_000;
+/// Above this rate the thread is near a full core, where the kernel throttles real-time threads
+/// for tens of milliseconds: it then runs as an ordinary one with precedence. At this rate it takes
+/// about 60 % of a core (docs/path.md).
+const REAL_TIME_UP_TO_BITS_PER_S: u64 = 400_000_000;
 
 /// Real-time priority (`SCHED_FIFO`), and the nice value where that is not used.
 const REAL_TIME_PRIORITY: i32 = 50;
@@ -275,7 +276,7 @@ impl Worker {
         warn("timers of 1 ns slack", set_timerslack(1));
         let [forward, reverse] = [&self.forward, &self.reverse].map(|c| c.config().rate.fastest());
         let fastest = forward.max(reverse);
-        if fastest.bits_per_s() < REAL_TIME_BELOW_BITS_PER_S {
+        if fastest.bits_per_s() <= REAL_TIME_UP_TO_BITS_PER_S {
             warn(
                 "real-time priority",
                 set_real_time_priority(REAL_TIME_PRIORITY),

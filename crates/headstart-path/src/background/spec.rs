@@ -36,12 +36,12 @@ impl BackgroundConfig {
         if !(1..=MOST_FLOWS).contains(&flows) {
             return Err(format!("{flows} flows: there can be 1 to {MOST_FLOWS}"));
         }
-        if let Some(bytes) = self.window_bytes {
-            if u64::from(bytes) < LEAST_WINDOW_BYTES {
-                return Err(format!(
-                    "a window of {bytes} bytes: at least {LEAST_WINDOW_BYTES} are needed"
-                ));
-            }
+        if let Some(bytes) = self.window_bytes
+            && u64::from(bytes) < LEAST_WINDOW_BYTES
+        {
+            return Err(format!(
+                "a window of {bytes} bytes: at least {LEAST_WINDOW_BYTES} are needed"
+            ));
         }
         if let Traffic::Web { mean_bytes: 0, .. } = self.traffic {
             return Err("pages of 0 bytes".to_owned());

@@ -7,6 +7,7 @@ mod support;
 use std::thread::sleep;
 use std::time::Duration;
 
+use headstart_kernel::Options;
 use support::*;
 
 const RTT_MS: u64 = 100;
@@ -62,11 +63,11 @@ fn a_rule_for_a_destination_or_a_listener_stands_above_the_parameter() {
     }) else {
         return;
     };
-    let lane = wide_lane(&kernel);
+    let lane = Lane::wide(&kernel, RTT_MS);
     lane.server_uses("su_standard");
     let first = |client: &mut Client| {
         client.fetch(100_000);
-        flights(&lane.wire(client))[0]
+        flights(&lane.wire(client), RTT_MS)[0]
     };
     let mut client = lane.connect();
     assert_eq!(first(&mut client), 30, "the longest prefix");
@@ -92,7 +93,7 @@ fn a_rule_is_honoured_where_our_side_opens_the_connection() {
     }) else {
         return;
     };
-    let lane = wide_lane(&kernel);
+    let lane = Lane::wide(&kernel, RTT_MS);
     let to = std::net::SocketAddr::new(lane.emulation.client().addr_v4().into(), 9090);
     let listener = lane
         .emulation
@@ -125,7 +126,7 @@ fn a_rule_is_honoured_where_our_side_opens_the_connection() {
     std::io::Write::write_all(&mut stream, &[b'x'; 100_000]).unwrap();
     drop(stream);
     assert_eq!(taker.join().unwrap(), 100_000);
-    assert_eq!(flights(&lane.emulation.take_packets())[0], 25);
+    assert_eq!(flights(&lane.emulation.take_packets(), RTT_MS)[0], 25);
 }
 
 #[test]

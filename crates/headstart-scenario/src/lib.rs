@@ -32,7 +32,7 @@ pub use error::{Fault, ResultsError, ScenarioError};
 pub use nearest::nearest;
 pub use records::{Direction, Ground, PacketRow, TransferRecord, WindowRow};
 pub use scenario::{Client, Compare, Listed, Parameter, PathSpec, Scenario, Server, Transfer};
-pub use size::ByteSize;
+pub use size::{ByteSize, Count};
 pub use summary::{Extremes, Summary};
 #[cfg(feature = "results")]
 pub use write::write_results;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use headstart_link::Quantity;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// An amount of data in bytes.
@@ -20,6 +21,51 @@ impl ByteSize {
 
     /// The amount in bytes.
     pub const fn bytes(self) -> u64 {
+        self.0
+    }
+}
+
+impl Quantity for ByteSize {
+    const EXAMPLES: [&'static str; 3] = ["1kB", "10kB", "1MB"];
+
+    fn from_whole(bytes: u64) -> ByteSize {
+        ByteSize(bytes)
+    }
+
+    fn whole(self) -> u64 {
+        self.0
+    }
+}
+
+/// A number of things, to be drawn from a distribution: `4`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Count(pub u64);
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Count, String> {
+        let number = text.trim().parse();
+        number
+            .map(Count)
+            .map_err(|_| format!("{text:?} is not a whole number"))
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Quantity for Count {
+    const EXAMPLES: [&'static str; 3] = ["1", "4", "20"];
+
+    fn from_whole(number: u64) -> Count {
+        Count(number)
+    }
+
+    fn whole(self) -> u64 {
         self.0
     }
 }

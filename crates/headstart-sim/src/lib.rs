@@ -28,7 +28,7 @@ pub use observe::{Observer, Outcome, PacketFate, QueueSample, TransferDone, Wind
 pub use packet::{PacketKind, SimPacket};
 pub use sender::Exit;
 pub use simulation::Simulation;
-pub use spec::{Arrivals, ENDLESS, Group, SimError, SimSpec, Traffic, Users};
+pub use spec::{Arrivals, ENDLESS, Group, SimError, SimSpec, Sizes, Traffic, Users};
 pub use transport::{
     AckSpec, AvoidanceSpec, GrowthSpec, HandshakeSpec, IdleSpec, LINUX_IW_PKTS, PacingSpec,
     ReceiverSpec, RecoverySpec, RtoSpec, Runner, SackSpec, Transport, WindowSpec,

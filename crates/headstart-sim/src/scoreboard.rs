@@ -44,6 +44,7 @@ pub(crate) struct Scoreboard {
     sacked: Vec<u64>,
     /// Thought lost and not sent again since.
     to_resend: Vec<u64>,
+    to_resend_pkts: u32,
 }
 
 /// The least ring: 14 segments are a transfer of 20 KB.
@@ -120,7 +121,7 @@ impl Scoreboard {
         let segment = self.ring[slot];
         if segment.flags != 0 {
             self.sacked[slot / 64] &= !(1 << (slot & 63));
-            self.to_resend[slot / 64] &= !(1 << (slot & 63));
+            self.clear_to_resend(self.first);
         }
         self.first += 1;
         segment
@@ -187,6 +188,7 @@ impl Scoreboard {
             let mask = (u64::MAX >> (64 - here)) << (slot & 63);
             let mut new = mask & !self.sacked[slot / 64];
             self.sacked[slot / 64] |= new;
+            self.to_resend_pkts -= (self.to_resend[slot / 64] & new).count_ones();
             self.to_resend[slot / 64] &= !new;
             while new != 0 {
                 let bit = new.trailing_zeros() as usize;
@@ -200,19 +202,28 @@ impl Scoreboard {
     /// Marks segment `number` as to be sent again.
     pub(crate) fn set_to_resend(&mut self, number: u64) {
         let slot = self.slot(number);
-        self.to_resend[slot / 64] |= 1 << (slot & 63);
+        let word = &mut self.to_resend[slot / 64];
+        self.to_resend_pkts += u32::from(*word & 1 << (slot & 63) == 0);
+        *word |= 1 << (slot & 63);
     }
 
     /// It has been.
     pub(crate) fn clear_to_resend(&mut self, number: u64) {
         let slot = self.slot(number);
-        self.to_resend[slot / 64] &= !(1 << (slot & 63));
+        let word = &mut self.to_resend[slot / 64];
+        self.to_resend_pkts -= u32::from(*word & 1 << (slot & 63) != 0);
+        *word &= !(1 << (slot & 63));
+    }
+
+    /// How many are to be sent again.
+    pub(crate) fn to_resend_pkts(&self) -> u32 {
+        self.to_resend_pkts
     }
 
     /// The first segment from `from` on that is to be sent again.
     pub(crate) fn next_to_resend(&self, from: u64) -> Option<u64> {
         let mut number = from.max(self.first);
-        while number < self.next {
+        while self.to_resend_pkts > 0 && number < self.next {
             let slot = self.slot(number);
             let here = (64 - (slot & 63)).min(self.ring.len() - slot);
             let word = self.to_resend[slot / 64] >> (slot & 63);
@@ -238,7 +249,7 @@ impl Scoreboard {
                 self.sacked[slot / 64] &= !bit;
             }
             if !segment.has(LOST) || segment.has(RETRANS_OUT) {
-                self.to_resend[slot / 64] &= !bit;
+                self.clear_to_resend(number);
             }
         }
     }

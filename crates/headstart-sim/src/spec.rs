@@ -74,13 +74,22 @@ pub struct Users {
     /// Whether the first object has to be there before the others are asked for.
     pub index_first: bool,
     /// The size of an object.
-    pub bytes: Distribution<ByteSize>,
+    pub bytes: Sizes,
     /// Connections of a user at once.
     pub parallel: u8,
     /// Whether they are kept for the next page.
     pub persistent: bool,
     /// From the end of a page to the request for the next.
     pub think: Distribution<Span>,
+}
+
+/// Sizes of objects.
+#[derive(Clone, Debug)]
+pub enum Sizes {
+    /// By lot.
+    Drawn(Distribution<ByteSize>),
+    /// These, one after the other, and then again.
+    InTurn(Vec<ByteSize>),
 }
 
 /// Open-loop traffic.
@@ -108,7 +117,7 @@ impl Users {
             pages: Some(1),
             objects: Distribution::fixed(Count(1)),
             index_first: false,
-            bytes: Distribution::fixed(ENDLESS),
+            bytes: Sizes::Drawn(Distribution::fixed(ENDLESS)),
             parallel: 1,
             persistent: true,
             think: Distribution::fixed(Span::ZERO),
@@ -238,6 +247,10 @@ impl SimSpec {
         match &group.traffic {
             Traffic::Users(users) if users.users == 0 => range("users", 0, "at least 1"),
             Traffic::Users(users) if users.parallel == 0 => range("parallel", 0, "at least 1"),
+            Traffic::Users(Users {
+                bytes: Sizes::InTurn(sizes),
+                ..
+            }) if sizes.is_empty() => range("sizes", 0, "at least one"),
             Traffic::Arrivals(arrivals) if arrivals.connections == Some(0) => {
                 range("connections", 0, "at least 1")
             }

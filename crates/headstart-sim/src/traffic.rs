@@ -2,7 +2,7 @@
 
 use headstart_link::{Distribution, Draws, Span};
 
-use crate::spec::{Arrivals, Group, Traffic, Users};
+use crate::spec::{Arrivals, Group, Sizes, Traffic, Users};
 
 /// The streams of the generator: one for each purpose, so that what is drawn for one does not shift
 /// the others, and the same work is asked for whatever the start-ups make of it.
@@ -27,6 +27,8 @@ pub(crate) struct User {
     pub(crate) pages_left: Option<u32>,
     /// Objects of the page that are not yet asked for.
     pub(crate) objects_left: u64,
+    /// Objects asked for so far.
+    pub(crate) asked: usize,
     /// Connections that carry one.
     pub(crate) busy: u32,
     /// The first object is on its way, and the others wait for it.
@@ -70,6 +72,7 @@ pub(crate) fn actors(groups: &[Group], seed: u64) -> Vec<(u64, Actor)> {
                         draws,
                         pages_left: users.pages,
                         objects_left: 0,
+                        asked: 0,
                         busy: 0,
                         index: false,
                         idle_conns: Vec::new(),
@@ -127,7 +130,12 @@ impl User {
         }
         self.objects_left -= 1;
         self.busy += 1;
-        Some(users.bytes.sample(&mut self.draws).bytes().max(1))
+        let size = match &users.bytes {
+            Sizes::Drawn(sizes) => sizes.sample(&mut self.draws),
+            Sizes::InTurn(sizes) => sizes[self.asked % sizes.len()],
+        };
+        self.asked += 1;
+        Some(size.bytes().max(1))
     }
 
     /// An object has come. True when it was the last of its page.

@@ -25,8 +25,8 @@ pub(crate) struct Acknowledgement {
 /// What is new in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct News {
-    pub(super) prior_una: u64,
-    pub(super) prior_flight_pkts: u32,
+    /// The highest byte reported before it.
+    prior_highest: u64,
     pub(super) prior_delivered: u32,
     /// Segments acknowledged cumulatively.
     pub(super) acked_pkts: u32,
@@ -64,8 +64,7 @@ impl Sender {
             return;
         }
         let mut news = News {
-            prior_una: self.una,
-            prior_flight_pkts: self.in_flight(),
+            prior_highest: self.highest_sacked.max(self.una),
             prior_delivered: self.delivered_total,
             congestion: ack.congestion,
             echo_ms: ack.echo_ms,
@@ -105,7 +104,7 @@ impl Sender {
     /// What the blocks newly tell. Those that the last acknowledgement had are passed over.
     fn take_blocks(&mut self, now_ns: u64, ack: &Acknowledgement, news: &mut News) {
         let mss_bytes = u32::from(self.transport.mss_bytes);
-        let prior_highest = self.highest_sacked.max(self.una);
+        let prior_highest = news.prior_highest;
         let known = self.last_blocks;
         for (index, block) in ack.blocks.iter().enumerate() {
             if index == 0 && ack.duplicate_report {
@@ -176,7 +175,7 @@ impl Sender {
 
     fn take_cumulative(&mut self, now_ns: u64, seq: u64, news: &mut News) {
         let uses_sack = self.transport.uses_sack();
-        let prior_highest = self.highest_sacked;
+        let prior_highest = news.prior_highest;
         let min_rtt_ns = u64::from(self.rtt.min_us()) * 1000;
         while !self.board.is_empty() {
             let head = self.board.get(self.board.first());

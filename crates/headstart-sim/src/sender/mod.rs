@@ -455,12 +455,12 @@ impl Sender {
     }
 
     fn has_lost(&self) -> bool {
-        self.lost_pkts > 0 && self.board.next_to_resend(self.resend_hint).is_some()
+        self.board.to_resend_pkts() > 0
     }
 
     /// Sends again what is thought lost, the oldest first.
     fn resend_lost(&mut self, ctx: &mut Context<'_>) {
-        if self.lost_pkts == 0 {
+        if !self.has_lost() {
             return;
         }
         let mut chunk_pkts = 0;

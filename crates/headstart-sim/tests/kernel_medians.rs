@@ -41,7 +41,7 @@ const KERNEL: [Measured; 12] = [
 ];
 
 /// The path's own lateness, 70 to 150 us a round trip, is in the kernel's numbers and not in these:
-/// so half a percent is asked where five would be allowed.
+/// so one percent is asked where five would be allowed.
 #[test]
 fn a_fresh_connection_takes_as_long_as_on_the_kernel_and_loses_as_much() {
     for cell in KERNEL {
@@ -63,7 +63,7 @@ fn a_fresh_connection_takes_as_long_as_on_the_kernel_and_loses_as_much() {
             "{:?}, {} bytes: {took_ms} ms, {drops} drops",
             cell.avoidance, cell.bytes
         );
-        assert!((took_ms / cell.median_ms - 1.0).abs() < 0.005, "{what}");
+        assert!((took_ms / cell.median_ms - 1.0).abs() < 0.01, "{what}");
         assert!(
             drops.abs_diff(cell.drops) <= (cell.drops / 100).max(5),
             "{what}"

@@ -143,7 +143,8 @@ static __always_inline void set_pacing_rate(struct sock *sk, __u64 rate)
 /* DEVIATES: from Fast Start 3.3.3, bursts of maxburst: above maxburst packets a millisecond TSO
  * autosizing builds larger ones, of one millisecond's data (tcp_tso_autosize). Without fq the
  * socket's own pacing does it; where fq is in use its status is left alone. The pacing is left on
- * until the window is acknowledged: native HyStart measures its ACK trains by it.
+ * until the window is acknowledged, unless the start-up owns slow start: native HyStart measures
+ * its ACK trains by it.
  */
 static __always_inline void apply_pacing(struct sock *sk, struct hs_conn *conn)
 {
@@ -159,7 +160,8 @@ static __always_inline void apply_pacing(struct sock *sk, struct hs_conn *conn)
 			conn->paced = 1;
 		}
 		set_pacing_rate(sk, v->pacing_bytes_per_s);
-	} else if (conn->paced && (v->phase == SU_PHASE_NATIVE || v->phase == SU_PHASE_ARMED)) {
+	} else if (conn->paced && (v->phase == SU_PHASE_NATIVE || v->phase == SU_PHASE_ARMED ||
+				   v->owns_slow_start)) {
 		if (sk->sk_pacing_status == SK_PACING_NEEDED)
 			sk->sk_pacing_status = SK_PACING_NONE;
 		conn->paced = 0;

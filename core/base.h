@@ -134,7 +134,16 @@ enum su_phase {
 	X(PARTIAL_ACK, 15, "partial-ack", "several losses and no SACK: slow start without penalty")            \
 	X(RECOVERED, 16, "recovered", "the losses of the window are repaired")                                 \
 	X(ORDINARY_LOSS, 17, "ordinary-loss", "not a loss of the window: the usual penalty")                   \
-	X(RESTART_WINDOW, 18, "restart-window", "after idle, by RFC 5681 4.1 and the configured initial window")
+	X(RESTART_WINDOW, 18, "restart-window", "after idle, by RFC 5681 4.1 and the configured initial window") \
+	X(ESTIMATED, 20, "estimated", "the window is the configured part of the capacity measured")            \
+	X(ESTIMATE_SMALL, 21, "estimate-small", "slow start has the larger window already: it goes on, paced") \
+	X(BURST_SHORT, 22, "burst-short", "too few segments left at first: nothing to measure")                \
+	X(NO_GAP, 23, "no-gap", "the ACKs of the burst came as one, or at once: nothing to measure")           \
+	X(FIRST_ROUND, 24, "first-round", "paced for the first round trip, as configured")                     \
+	X(SLOW_START_OVER, 25, "slow-start-over", "the window has reached ssthresh")                           \
+	X(MAX_WINDOW, 26, "max-window", "the window has reached the start-up's bound: the stack goes on")      \
+	X(PAUSED, 27, "paused", "a pause ended the first slow start: the stack goes on")                       \
+	X(MID_CONNECTION, 28, "mid-connection", "chosen in the middle of a connection: its start is over")
 /* clang-format on */
 
 enum su_why {

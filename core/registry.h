@@ -11,12 +11,16 @@
 #include "path_memory.h"
 #include "standard.h"
 #include "fast_start.h"
+#include "swift_start.h"
+#include "paced.h"
 
 /* X(name, NAME, number, source). A number is never used again for something else: recordings carry
  * it. */
 #define SU_STARTUPS(X)                                                                             \
 	X(standard, STANDARD, 0, "RFC 5681, RFC 6928")                                             \
-	X(fast_start, FAST_START, 1, "Padmanabhan and Katz, TCP Fast Start, 1998")
+	X(fast_start, FAST_START, 1, "Padmanabhan and Katz, TCP Fast Start, 1998")                 \
+	X(swift_start, SWIFT_START, 2, "Partridge et al., A Swifter Start for TCP, 2002, 3.1")     \
+	X(paced, PACED, 3, "Partridge et al., A Swifter Start for TCP, 2002, 4.3")
 
 enum su_alg {
 #define SU_ALG_ENUM(name, NAME, number, source) SU_ALG_##NAME = number,

@@ -46,6 +46,7 @@ struct row {
 	uint32_t idle_ms;
 	uint32_t rto_ms;
 	uint32_t unpaced_pkts;
+	int app_limited; /* the window is not what limits sending */
 	struct su_verdict want;
 	enum su_evidence evidence; /* what the connection then proves of its path */
 	int window_asked;	   /* and the window that it proves, where that is of interest */
@@ -167,6 +168,7 @@ static inline struct su_event event_of(const struct table *table, const struct r
 		.loss = (uint8_t)row->loss,
 		.recovery = (uint8_t)row->recovery,
 		.sack_ok = !table->no_sack,
+		.cwnd_limited = !row->app_limited,
 	};
 }
 

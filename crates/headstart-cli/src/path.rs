@@ -2,6 +2,8 @@
 
 mod command;
 mod server;
+mod shell;
+mod status;
 mod summary;
 mod wire;
 
@@ -10,17 +12,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use headstart_link::{RateSpec, Trace};
+use headstart_path::background::{Background, BackgroundConfig, BackgroundReport};
 use headstart_path::{
-    Emulation, LinkConfig, Namespace, PathConfig, PathError, PathReport, QueueSpec, Span,
+    Emulation, LinkConfig, LogFiles, Namespace, PathConfig, PathError, PathReport, QueueSpec, Span,
+    left_processes,
 };
 
 use crate::failure::Failure;
 use crate::process::Ending;
 use command::Events;
 use server::Server;
+use status::Status;
 use wire::WireArgs;
 
 /// The packets that a queue of one bandwidth-delay product is counted in.
@@ -32,8 +37,8 @@ const LEAST_QUEUE_PKTS: u32 = 10;
 /// Run a command behind an emulated path.
 ///
 /// Makes two network namespaces, a server's and a client's, with a router of the given rate, delay
-/// and queue between them, and runs CMD on the client's side. Needs root. Everything is gone
-/// afterwards; no default of the machine is changed.
+/// and queue between them, and runs CMD, or a shell, on the client's side. Needs root. Everything is
+/// gone afterwards; no default of the machine is changed.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct PathArgs {
@@ -88,31 +93,77 @@ pub(crate) struct PathArgs {
     #[arg(long, default_value_t = 0)]
     lane: u8,
 
+    /// Hosts a side: N servers and N clients, all through the same two queues; CMD runs on the first
+    /// client, the server on the first server
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    hosts: u16,
+
+    /// Cross-traffic through the same queues: bulk:10 (ten endless downloads), bulk:5,up, web:20,size=10KiB,
+    /// think=1s; with window=8KiB, congestion=reno, start=2s. From the second hosts on if there are more
+    /// than one. May be given several times
+    #[arg(long, value_name = "SPEC")]
+    background: Vec<BackgroundConfig>,
+
+    /// Write every packet's fate into this Parquet file
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+
+    /// Write the packets of both sides into this pcapng file, drops marked in comments
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+
+    /// Bytes of each packet that --pcap keeps, at least 128 [default: all]
+    #[arg(long, value_name = "BYTES", requires = "pcap", value_parser = clap::value_parser!(u32).range(128..=65_535))]
+    snaplen: Option<u32>,
+
     /// Print the results as one JSON document on standard output; CMD's output goes to standard error
     #[arg(long)]
     json: bool,
+
+    /// No live status line and no summary
+    #[arg(long)]
+    quiet: bool,
+
+    /// Start an interactive shell on the client's side ($SHELL, or bash) in place of CMD
+    #[arg(long, conflicts_with_all = ["command", "json"])]
+    shell: bool,
 
     #[command(flatten)]
     wire: WireArgs,
 
     /// The command and its arguments, run on the client's side
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "shell", value_name = "CMD")]
     command: Vec<OsString>,
 }
 
 const AFTER_HELP: &str = "\
-CMD and the server find the addresses in their environment: HEADSTART_SERVER and HEADSTART_CLIENT
-(IPv4), HEADSTART_SERVER6 and HEADSTART_CLIENT6 (IPv6).
+The hosts know each other as server and client (of several: server1, client1, server2, ...), without a
+change to the machine's /etc/hosts. The addresses are 10.77.LANE.1 and .2 (server2 and client2: .3 and .4)
+and fd77:0:LANE::1 and ::2.
+
+Environment of CMD and the server:
+  HEADSTART_SERVER, HEADSTART_CLIENT       IPv4 addresses of the first server and client
+  HEADSTART_SERVER6, HEADSTART_CLIENT6     their IPv6 addresses
+  HEADSTART_SERVERS, HEADSTART_CLIENTS     all IPv4 addresses, separated by spaces; ...S6: all IPv6 ones
+  HEADSTART_NS_SERVERS, HEADSTART_NS_CLIENTS   all network namespaces, for nsenter --net=...
+  HEADSTART_LANE                           the lane
 
 Examples:
-  headstart path --rate 10mbit --rtt 120ms -- sh -c 'ping -c 3 $HEADSTART_SERVER'
+  headstart path --rate 10mbit --rtt 120ms -- ping -c 3 server
 
   headstart path --rate 12mbit --reverse-rate 1mbit --rtt 400ms --queue drop-tail:400 \\
       --server 'python3 -m http.server 8080' --server-port 8080 \\
-      -- sh -c 'curl -so /dev/null -w \"%{time_total} s\\n\" http://$HEADSTART_SERVER:8080/'
+      -- curl -so /dev/null -w '%{time_total} s\\n' http://server:8080/
 
-Exit code: CMD's own; 1 the run failed, 2 wrong usage, 3 this machine cannot, 130 and 143 when
-interrupted or terminated.";
+  headstart path --rate 10mbit --rtt 120ms --shell
+
+  headstart path --rate 20mbit --rtt 50ms --hosts 4 --background bulk:3 --background web:20,size=10KiB,think=1s \\
+      --server 'python3 -m http.server 8080' -- curl -so /dev/null http://server:8080/
+
+  headstart path --rate 10mbit --rtt 40ms --log fates.parquet --pcap both.pcapng --snaplen 128 -- ping -c 3 server
+
+Exit code: CMD's own; 1 the run failed, 2 wrong usage or a path that cannot be, 3 this machine cannot, 130
+and 143 when interrupted or terminated.";
 
 impl PathArgs {
     fn config(&self) -> anyhow::Result<PathConfig> {
@@ -153,7 +204,13 @@ impl PathArgs {
             forward,
             reverse,
             lane: self.lane,
+            hosts: self.hosts,
             log_packets: false,
+            log_files: LogFiles {
+                parquet: self.log.clone(),
+                pcap: self.pcap.clone(),
+                snap_bytes: self.snaplen.unwrap_or(0),
+            },
         })
     }
 }
@@ -165,34 +222,65 @@ fn read_trace(file: &Path) -> anyhow::Result<RateSpec> {
     Ok(RateSpec::Trace(Trace::parse(&name, &text)?))
 }
 
+/// What came of a run.
+struct Outcome {
+    ending: Ending,
+    report: PathReport,
+    background: Vec<BackgroundReport>,
+}
+
 /// Runs the command and tears everything down.
 pub(crate) fn run(args: PathArgs) -> Result<(), Failure> {
-    crate::process::check_exists(&args.command)?;
+    let line = match args.shell {
+        true => shell::command_line()?,
+        false => args.command.clone(),
+    };
+    crate::process::check_exists(&line)?;
     let events = Events::watch().context("cannot watch for signals")?;
     let config = args.config().map_err(Failure::Usage)?;
+    end_what_a_killed_run_left();
     let emulation = Emulation::start(config)?;
     let started = Instant::now();
-    let (ending, report) = run_on(emulation, &args, &events)?;
-    summary::print(&report);
-    if args.json {
-        summary::print_json(&report, started.elapsed()).map_err(Failure::Run)?;
+    let outcome = run_on(emulation, &args, &line, &events)?;
+    if !args.quiet {
+        summary::print(&outcome.report, &outcome.background);
     }
-    match ending.code() {
+    if args.json {
+        summary::print_json(&outcome.report, &outcome.background, started.elapsed())
+            .map_err(Failure::Run)?;
+    }
+    let log_failures = outcome.report.log.iter().flat_map(|log| &log.failures);
+    if let Some(failure) = log_failures.into_iter().next() {
+        return Err(Failure::Run(anyhow!("the log {failure}")));
+    }
+    match outcome.ending.code() {
         0 => Ok(()),
         code => Err(Failure::Command(code)),
     }
 }
 
-/// Server, command, teardown. The emulation stops on every way out of here.
+/// A run that was killed could not do it itself.
+fn end_what_a_killed_run_left() {
+    for left in left_processes() {
+        match left.end() {
+            Ok(()) => eprintln!("headstart: ended what a killed run left behind: {left}"),
+            Err(error) => eprintln!("headstart: cannot end {left}: {error}"),
+        }
+    }
+}
+
+/// Server, cross-traffic, command, teardown. The emulation stops on every way out of here.
 fn run_on(
     mut emulation: Emulation,
     args: &PathArgs,
+    line: &[OsString],
     events: &Events,
-) -> Result<(Ending, PathReport), Failure> {
+) -> Result<Outcome, Failure> {
+    let environment = environment(&emulation)?;
     let server = match &args.server {
         None => None,
         Some(line) => {
-            let mut server = Server::start(emulation.server(), line, &environment(&emulation))?;
+            let mut server = Server::start(emulation.server(), line, &environment)?;
             if let Some(signal) =
                 server.wait_for_port(emulation.server(), args.server_port, events)?
             {
@@ -201,33 +289,66 @@ fn run_on(
             Some(server)
         }
     };
-    let mut command = command::prepare(&args.command, args.json)?;
-    command.envs(environment(&emulation));
-    let ending = command::run_to_end(emulation.client(), command, events)?;
+    let background = Background::start(&emulation, &args.background, args.wire.seed())?;
+    let mut command = command::prepare(line, args.json)?;
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    // A shell has the terminal to itself.
+    let shows_status = !(args.quiet || args.json || args.shell);
+    let ending = {
+        let _prompt = match args.shell {
+            true => Some(shell::prepare(&mut command, line, args.lane)?),
+            false => None,
+        };
+        let status = Status::start(&emulation, shows_status);
+        let ending = command::run_to_end(emulation.client(), command, events, args.shell);
+        status.end();
+        ending?
+    };
+    let background = background.stop();
     let server_warning = server.and_then(Server::end);
     let mut report = emulation.stop()?;
     report.warnings.extend(server_warning);
-    Ok((ending, report))
+    Ok(Outcome {
+        ending,
+        report,
+        background,
+    })
 }
 
-/// Where the two sides find each other.
-fn environment(emulation: &Emulation) -> [(&'static str, String); 4] {
-    let side = |side: &Namespace| (side.addr_v4().to_string(), side.addr_v6().to_string());
-    let (server, server6) = side(emulation.server());
-    let (client, client6) = side(emulation.client());
-    [
-        ("HEADSTART_SERVER", server),
-        ("HEADSTART_CLIENT", client),
-        ("HEADSTART_SERVER6", server6),
-        ("HEADSTART_CLIENT6", client6),
-    ]
+/// Where the hosts find each other.
+fn environment(emulation: &Emulation) -> Result<Vec<(&'static str, String)>, PathError> {
+    let (servers, clients) = (emulation.servers(), emulation.clients());
+    let v4 = |side: &[Namespace]| words(side.iter().map(|host| host.addr_v4().to_string()));
+    let v6 = |side: &[Namespace]| words(side.iter().map(|host| host.addr_v6().to_string()));
+    let entrances = |side: &[Namespace]| -> Result<String, PathError> {
+        let entrances: Result<Vec<String>, _> = side.iter().map(Namespace::entrance).collect();
+        Ok(words(entrances?.into_iter()))
+    };
+    let (server, client) = (emulation.server(), emulation.client());
+    Ok(vec![
+        ("HEADSTART_SERVER", server.addr_v4().to_string()),
+        ("HEADSTART_CLIENT", client.addr_v4().to_string()),
+        ("HEADSTART_SERVER6", server.addr_v6().to_string()),
+        ("HEADSTART_CLIENT6", client.addr_v6().to_string()),
+        ("HEADSTART_SERVERS", v4(servers)),
+        ("HEADSTART_CLIENTS", v4(clients)),
+        ("HEADSTART_SERVERS6", v6(servers)),
+        ("HEADSTART_CLIENTS6", v6(clients)),
+        ("HEADSTART_NS_SERVERS", entrances(servers)?),
+        ("HEADSTART_NS_CLIENTS", entrances(clients)?),
+        ("HEADSTART_LANE", server.lane().to_string()),
+    ])
+}
+
+fn words(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<String>>().join(" ")
 }
 
 impl From<PathError> for Failure {
     fn from(error: PathError) -> Failure {
         if error.cannot_here() {
             Failure::CannotHere(error.into())
-        } else if matches!(error, PathError::BadQueue { .. }) {
+        } else if error.cannot_be() || matches!(error, PathError::Background { .. }) {
             Failure::Usage(error.into())
         } else {
             Failure::Run(error.into())

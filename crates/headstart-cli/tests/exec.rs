@@ -59,10 +59,8 @@ fn path() -> Emulation {
     let (rate, delay) = ("40mbit".parse().unwrap(), "10ms".parse().unwrap());
     let link = LinkConfig::new(rate, delay, "drop-tail:300".parse().unwrap());
     let config = PathConfig {
-        forward: link.clone(),
-        reverse: link,
         lane: 9,
-        log_packets: false,
+        ..PathConfig::new(link.clone(), link)
     };
     Emulation::start(config).unwrap()
 }

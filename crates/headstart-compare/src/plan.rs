@@ -167,10 +167,9 @@ impl Plan {
         forward.seed = self.seed;
         reverse.seed = !self.seed;
         PathConfig {
-            forward,
-            reverse,
             lane,
             log_packets: true,
+            ..PathConfig::new(forward, reverse)
         }
     }
 

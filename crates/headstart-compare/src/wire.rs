@@ -146,23 +146,21 @@ mod tests {
         };
         PacketRecord {
             at_ns: at_ms * 1_000_000,
-            left_ns: None,
             direction,
             ip_version: 4,
             protocol: 6,
             src_port,
             dst_port,
             wire_bytes: bytes + 52,
-            dscp: 0,
-            ecn: 0,
             tcp: Some(TcpRecord {
                 seq,
                 ack,
                 payload_bytes: bytes,
                 flags: TcpFlags(flags),
+                ..TcpRecord::default()
             }),
-            queue_len_pkts: 0,
             fate: PacketFate::Delivered,
+            ..PacketRecord::default()
         }
     }
 

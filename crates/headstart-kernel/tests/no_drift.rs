@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::thread::sleep;
 use std::time::Duration;
 
-use headstart_core::{Connection, Event, EventKind, Params, Path, Startup};
+use headstart_core::{Connection, Event, EventKind, Param, Params, Path, Startup};
 use headstart_kernel::{CheckVerdict, Probe, Record, Replay};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -148,12 +148,11 @@ fn both_builds_agree_on_any_list_of_events() {
         eprintln!("SKIPPED: {}", Probe::run().require().unwrap_err());
         return;
     }
-    for startup in Startup::all() {
-        let params = Params::new(startup);
+    for params in Startup::all().flat_map(corners) {
         let replay = std::cell::RefCell::new(Replay::new(params).unwrap());
         let lists = proptest::collection::vec((any_path(), any_event()), 1..60);
         let mut runner = TestRunner::new(Config {
-            cases: 200,
+            cases: 100,
             ..Config::default()
         });
         runner
@@ -170,4 +169,20 @@ fn both_builds_agree_on_any_list_of_events() {
             })
             .unwrap();
     }
+}
+
+/// A start-up with its defaults, with the least values that its parameters have, and with the greatest.
+fn corners(startup: Startup) -> [Params; 3] {
+    let with = |value: fn(&Param) -> u32| {
+        let mut params = Params::new(startup);
+        for param in startup.params() {
+            params.set(param.name, value(&param).into()).unwrap();
+        }
+        params
+    };
+    [
+        Params::new(startup),
+        with(|param| param.min),
+        with(|param| param.max),
+    ]
 }

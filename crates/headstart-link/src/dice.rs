@@ -20,6 +20,9 @@ pub(crate) enum Purpose {
     Duplicate = 4,
     Red = 5,
     FlowSalt = 6,
+    RateWalk = 7,
+    Bursts = 8,
+    Attempts = 9,
 }
 
 /// A seeded generator for [`crate::Distribution`]: streams of one seed draw apart.
@@ -67,6 +70,11 @@ impl Dice {
 
     pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()
+    }
+
+    /// For distributions that are drawn by a library.
+    pub(crate) fn generator(&mut self) -> &mut Pcg64Mcg {
+        &mut self.0
     }
 
     /// Draws in any case, so that the draws after it do not depend on `chance`.

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod dice;
 mod distribution;
 mod line;
@@ -22,12 +23,13 @@ mod transmitter;
 mod units;
 mod wire;
 
+pub use access::{AccessSpec, DocsisSpec, WifiSpec};
 pub use distribution::{
     Distribution, DistributionError, Draws, Empirical, Law, Number, Quantity, read_no_file,
 };
 pub use link::{Counters, Departed, DropCounts, Fate, Link, LinkConfig};
 pub use packet::{FULL_PACKET_BYTES, Packet};
-pub use queue::{DropReason, Dropped, Queue, Waiting};
+pub use queue::{AnyQueue, DropReason, Dropped, Queue, Waiting};
 pub use rate::{RateSchedule, RateSpec, RateSpecError, Trace};
 pub use share::{Share, ShareError};
 pub use size::{QueueSize, QueueSizeError};

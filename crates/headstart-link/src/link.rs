@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use crate::line::Line;
-use crate::queue::{DropReason, Dropped, Queue, Waiting};
+use crate::queue::{AnyQueue, DropReason, Dropped, Queue, Waiting};
 use crate::spec::QueueContext;
 use crate::transmitter::Transmitter;
 use crate::wire::{JitterSpec, LossSpec, ReorderSpec, Wire};
-use crate::{Packet, QueueSpec, QueueSpecError, Rate, RateSpec, Share, Span};
+use crate::{Distribution, Packet, QueueSpec, QueueSpecError, Rate, RateSpec, Share, Span};
 
 /// One direction of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,12 @@ pub struct LinkConfig {
     pub loss: Option<LossSpec>,
     /// Delay that is different for each packet.
     pub jitter: Option<JitterSpec>,
+    /// Delay that is different for each flow and the same for all of its packets: drawn from
+    /// [`Packet::flow_hash`] and `flow_seed` alone, so no table of flows is kept.
+    pub flow_delay: Option<Distribution<Span>>,
+    /// The seed of `flow_delay`. With the same one, a flow whose packets have the same hash in both
+    /// directions draws the same in both: long there, long back.
+    pub flow_seed: u64,
     /// Packets that others overtake.
     pub reorder: Option<ReorderSpec>,
     /// How likely a packet comes twice, the copy right behind it.
@@ -46,6 +52,8 @@ impl LinkConfig {
             rtt: Span::from_ns(delay.as_ns().saturating_mul(2)),
             loss: None,
             jitter: None,
+            flow_delay: None,
+            flow_seed: 0,
             reorder: None,
             duplicate: None,
             seed: 0,
@@ -155,7 +163,7 @@ pub struct Counters {
 /// It works on time stamps alone, so it may be asked late: a packet asked for late has the same
 /// [`Departed::due_ns`] as one asked for in time, and the next packet is not late because of it.
 pub struct Link<P> {
-    queue: Box<dyn Queue<P> + Send>,
+    queue: AnyQueue<P>,
     transmitter: Transmitter,
     wire: Wire,
     keeps_order: bool,
@@ -191,7 +199,7 @@ impl<P: Packet> Link<P> {
         let keeps_order = wire.keeps_order();
         Ok(Link {
             queue: config.queue.build(&context)?,
-            transmitter: Transmitter::new(&config.rate, origin_ns),
+            transmitter: Transmitter::new(&config.rate, config.seed, origin_ns),
             wire,
             keeps_order,
             line: Line::new(keeps_order),
@@ -210,15 +218,17 @@ impl<P: Packet> Link<P> {
         self.counters.in_pkts += 1;
         self.counters.in_bytes += u64::from(packet.wire_bytes());
         let queue_len_pkts = self.queue.len_pkts();
-        if queue_len_pkts == 0 {
-            self.transmitter.idle_until(now_ns);
-        }
+        let wire_bytes = packet.wire_bytes();
         let arriving = Waiting {
             packet,
             arrived_ns: now_ns,
             queue_len_pkts,
         };
         let refused = self.queue.enqueue(now_ns, arriving, &mut self.dropped);
+        if refused.is_none() {
+            let is_only_one = queue_len_pkts == 0;
+            self.transmitter.waits(now_ns, wire_bytes, is_only_one);
+        }
         self.start_transmissions(now_ns);
         self.counters.longest_queue_pkts =
             self.counters.longest_queue_pkts.max(self.queue.len_pkts());
@@ -306,7 +316,9 @@ impl<P: Packet> Link<P> {
             let Some(next) = self.queue.dequeue(started_ns, &mut self.dropped) else {
                 break;
             };
-            let sent_ns = self.transmitter.send(next.packet.wire_bytes());
+            let sent_ns = self
+                .transmitter
+                .send(next.packet.wire_bytes(), self.queue.len_bytes());
             self.send_on(next, started_ns, sent_ns);
         }
         self.count_drops();
@@ -314,7 +326,7 @@ impl<P: Packet> Link<P> {
 
     /// Puts a packet on the wire, where it has been from `started_ns` to `sent_ns`.
     fn send_on(&mut self, sent: Waiting<P>, started_ns: u64, sent_ns: u64) {
-        let passage = self.wire.carry(sent_ns);
+        let passage = self.wire.carry(sent_ns, &sent.packet);
         if passage.lost {
             self.dropped.push(Dropped {
                 waiting: sent,

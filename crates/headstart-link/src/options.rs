@@ -1,17 +1,33 @@
-//! Takes apart what people write for a queue: `kind:LIMIT,name=value,flag`.
+//! Takes apart what people write for a queue or a transmitter: `kind:FIRST,name=value,flag`.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
-use crate::spec::QueueSpecError;
-use crate::{QueueSize, QueueSizeError};
+/// What is wrong with an option.
+#[derive(Debug)]
+pub(crate) struct OptionFault {
+    /// The whole text.
+    pub(crate) text: String,
+    /// The option's name.
+    pub(crate) option: String,
+    pub(crate) fault: Fault,
+}
 
-/// A queue's text, taken apart. Each `value` and `flag` takes its option out; what is left at
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// There is none of this name; the names there are.
+    Unknown(String),
+    /// Its value, or that there is one.
+    Bad(String),
+}
+
+/// A text, taken apart. Each `value` and `flag` takes its option out; what is left at
 /// [`Options::finish`] is an error.
 pub(crate) struct Options<'a> {
-    text: &'a str,
+    pub(crate) text: &'a str,
     pub(crate) kind: &'a str,
-    limit: Option<&'a str>,
+    /// What stands first and has no name: a size, a rate.
+    pub(crate) first: Option<&'a str>,
     left: Vec<(&'a str, Option<&'a str>)>,
     known: Vec<&'static str>,
 }
@@ -20,8 +36,8 @@ impl<'a> Options<'a> {
     pub(crate) fn of(text: &'a str) -> Options<'a> {
         let (kind, rest) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
         let mut words = rest.split(',').map(str::trim).peekable();
-        // The limit comes first and has no name.
-        let limit = words.next_if(|word| !word.contains('=') && !is_name(word));
+        // It is no option.
+        let first = words.next_if(|word| !word.contains('=') && !is_name(word));
         let left = words
             .map(|word| match word.split_once('=') {
                 Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
@@ -31,37 +47,14 @@ impl<'a> Options<'a> {
         Options {
             text,
             kind: kind.trim_end(),
-            limit: limit.filter(|limit| !limit.is_empty()),
+            first: first.filter(|first| !first.is_empty()),
             left,
             known: Vec::new(),
         }
     }
 
-    /// The size; `None` if none is given.
-    pub(crate) fn limit(&self) -> Result<Option<QueueSize>, QueueSpecError> {
-        let read = |text: &str| {
-            text.parse()
-                .map_err(|cause: QueueSizeError| QueueSpecError::BadLimit {
-                    text: self.text.to_owned(),
-                    why: format!(": {cause}"),
-                })
-        };
-        self.limit.map(read).transpose()
-    }
-
-    /// The size of a queue that cannot do without.
-    pub(crate) fn needed_limit(&self) -> Result<QueueSize, QueueSpecError> {
-        self.limit()?.ok_or_else(|| QueueSpecError::BadLimit {
-            text: self.text.to_owned(),
-            why: format!(
-                ": write it like \"{}:400\", \"{0}:64KiB\" or \"{0}:1bdp\"",
-                self.kind
-            ),
-        })
-    }
-
     /// The value of `name=value`, if it is given.
-    pub(crate) fn value<T>(&mut self, name: &'static str) -> Result<Option<T>, QueueSpecError>
+    pub(crate) fn value<T>(&mut self, name: &'static str) -> Result<Option<T>, OptionFault>
     where
         T: FromStr,
         T::Err: Display,
@@ -81,7 +74,7 @@ impl<'a> Options<'a> {
         &mut self,
         name: &'static str,
         negation: Option<&'static str>,
-    ) -> Result<Option<bool>, QueueSpecError> {
+    ) -> Result<Option<bool>, OptionFault> {
         for (name, value) in [Some((name, true)), negation.map(|name| (name, false))]
             .into_iter()
             .flatten()
@@ -96,27 +89,21 @@ impl<'a> Options<'a> {
     }
 
     /// Refuses what no `value` or `flag` has taken.
-    pub(crate) fn finish(self) -> Result<(), QueueSpecError> {
+    pub(crate) fn finish(self) -> Result<(), OptionFault> {
         let Some((name, _)) = self.left.first() else {
             return Ok(());
         };
-        let (text, option) = (self.text.to_owned(), (*name).to_owned());
         if self.known.contains(name) {
-            let cause = "it is given twice".to_owned();
-            return Err(QueueSpecError::BadOption {
-                text,
-                option,
-                cause,
-            });
+            return Err(self.bad(name, &"it is given twice"));
         }
         let known = match self.known.is_empty() {
             true => "there is none for this kind".to_owned(),
             false => format!("known are {}", self.known.join(", ")),
         };
-        Err(QueueSpecError::UnknownOption {
-            text,
-            option,
-            known,
+        Err(OptionFault {
+            text: self.text.to_owned(),
+            option: (*name).to_owned(),
+            fault: Fault::Unknown(known),
         })
     }
 
@@ -126,11 +113,11 @@ impl<'a> Options<'a> {
         Some(self.left.remove(at).1)
     }
 
-    fn bad(&self, option: &str, cause: &impl Display) -> QueueSpecError {
-        QueueSpecError::BadOption {
+    fn bad(&self, option: &str, cause: &impl Display) -> OptionFault {
+        OptionFault {
             text: self.text.to_owned(),
             option: option.to_owned(),
-            cause: cause.to_string(),
+            fault: Fault::Bad(cause.to_string()),
         }
     }
 }

@@ -18,7 +18,8 @@ pub trait Packet: Clone + Send + 'static {
     }
 
     /// The same number for the packets of one flow, and as good as never the same for those of
-    /// two. For FQ-CoDel, which asks once a packet.
+    /// two. For FQ-CoDel and for the delay of a flow, which ask once a packet. Where both directions
+    /// of a flow are to draw the same delay, it has to be the same in both.
     fn flow_hash(&self) -> u64 {
         0
     }

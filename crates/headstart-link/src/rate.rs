@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::{Rate, Span, UnitError};
+use crate::{AccessSpec, Rate, Span, UnitError};
 
 /// The rate of a link over time. Time begins with the link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,17 +17,20 @@ pub enum RateSpec {
     Schedule(RateSchedule),
     /// As recorded, see [`Trace`].
     Trace(Trace),
+    /// As an access link that is shared with others: `wifi:...`, `docsis:...`.
+    Access(AccessSpec),
 }
 
 impl RateSpec {
     /// One rate for what needs only one: the bandwidth-delay product, RED's idle time. A schedule's
-    /// first, a trace's mean.
+    /// first, a trace's mean, what an access link carries of full packets that never stop coming.
     #[must_use]
     pub fn nominal(&self) -> Rate {
         match self {
             RateSpec::Fixed(rate) => *rate,
             RateSpec::Schedule(schedule) => schedule.steps[0].rate,
             RateSpec::Trace(trace) => trace.mean(),
+            RateSpec::Access(access) => access.nominal(),
         }
     }
 
@@ -37,6 +40,7 @@ impl RateSpec {
         let highest = |schedule: &RateSchedule| schedule.steps.iter().map(|step| step.rate).max();
         match self {
             RateSpec::Schedule(schedule) => highest(schedule).unwrap_or(self.nominal()),
+            RateSpec::Access(access) => access.fastest(),
             RateSpec::Fixed(_) | RateSpec::Trace(_) => self.nominal(),
         }
     }
@@ -52,6 +56,9 @@ impl FromStr for RateSpec {
     type Err = RateSpecError;
 
     fn from_str(text: &str) -> Result<RateSpec, RateSpecError> {
+        if AccessSpec::is_meant_by(text) {
+            return text.parse().map(RateSpec::Access);
+        }
         match text.contains(['@', ',']) {
             true => Ok(RateSpec::Schedule(text.parse()?)),
             false => Ok(RateSpec::Fixed(text.parse()?)),
@@ -65,6 +72,7 @@ impl fmt::Display for RateSpec {
             RateSpec::Fixed(rate) => rate.fmt(f),
             RateSpec::Schedule(schedule) => schedule.fmt(f),
             RateSpec::Trace(trace) => trace.fmt(f),
+            RateSpec::Access(access) => access.fmt(f),
         }
     }
 }
@@ -88,6 +96,16 @@ pub enum RateSpecError {
         text: String,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// An access link that cannot be.
+    #[error(
+        "rate {text:?}: {why}; write it like \"wifi:26mbit/52mbit,fail=10%\" or \"docsis:384kbit,map=2ms\""
+    )]
+    Access {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// A line of a trace cannot be read, or the trace is none.
     #[error("{name}:{line}: {why}: a trace has one time in ms a line, in rising order")]

@@ -8,10 +8,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::options::Options;
+use crate::options::{Fault, OptionFault, Options};
 use crate::packet::{FULL_PACKET_BYTES, Packet};
-use crate::queue::{Codel, DropTail, FqCodel, Queue, Red};
-use crate::{QueueSize, Rate, Span};
+use crate::queue::{AnyQueue, Codel, DropTail, FqCodel, Kind, Red};
+use crate::{QueueSize, QueueSizeError, Rate, Span};
 
 pub use codel::{CodelSpec, FqCodelSpec};
 pub use red::RedSpec;
@@ -128,6 +128,47 @@ pub enum QueueSpecError {
     },
 }
 
+impl From<OptionFault> for QueueSpecError {
+    fn from(fault: OptionFault) -> QueueSpecError {
+        let (text, option) = (fault.text, fault.option);
+        match fault.fault {
+            Fault::Unknown(known) => QueueSpecError::UnknownOption {
+                text,
+                option,
+                known,
+            },
+            Fault::Bad(cause) => QueueSpecError::BadOption {
+                text,
+                option,
+                cause,
+            },
+        }
+    }
+}
+
+/// The size; `None` if none is given.
+fn limit(options: &Options<'_>) -> Result<Option<QueueSize>, QueueSpecError> {
+    let read = |text: &str| {
+        text.parse()
+            .map_err(|cause: QueueSizeError| QueueSpecError::BadLimit {
+                text: options.text.to_owned(),
+                why: format!(": {cause}"),
+            })
+    };
+    options.first.map(read).transpose()
+}
+
+/// The size of a queue that cannot do without.
+fn needed_limit(options: &Options<'_>) -> Result<QueueSize, QueueSpecError> {
+    limit(options)?.ok_or_else(|| QueueSpecError::BadLimit {
+        text: options.text.to_owned(),
+        why: format!(
+            ": write it like \"{}:400\", \"{0}:64KiB\" or \"{0}:1bdp\"",
+            options.kind
+        ),
+    })
+}
+
 impl QueueSpec {
     /// Drop-tail of so many packets.
     #[must_use]
@@ -227,19 +268,18 @@ impl QueueSpec {
     ///
     /// # Errors
     /// As [`QueueSpec::check`].
-    pub fn build<P: Packet>(
-        &self,
-        context: &QueueContext,
-    ) -> Result<Box<dyn Queue<P> + Send>, QueueSpecError> {
+    pub fn build<P: Packet>(&self, context: &QueueContext) -> Result<AnyQueue<P>, QueueSpecError> {
         self.check()?;
         let limit = self.limit().resolve(context.rate, context.rtt);
-        Ok(match self {
-            QueueSpec::DropTail { .. } => Box::new(DropTail::new(limit, None)),
-            QueueSpec::Priority { dscp, .. } => Box::new(DropTail::new(limit, Some(*dscp))),
-            QueueSpec::Red(red) => Box::new(Red::new(red, context)?),
-            QueueSpec::Codel(codel) => Box::new(Codel::new(codel, context)),
-            QueueSpec::FqCodel(fq_codel) => Box::new(FqCodel::new(fq_codel, context)),
-        })
+        Ok(AnyQueue(match self {
+            QueueSpec::DropTail { .. } => Kind::DropTail(DropTail::new(limit, None)),
+            QueueSpec::Priority { dscp, .. } => Kind::DropTail(DropTail::new(limit, Some(*dscp))),
+            QueueSpec::Red(red) => Kind::Red(Box::new(Red::new(red, context)?)),
+            QueueSpec::Codel(codel) => Kind::Codel(Box::new(Codel::new(codel, context))),
+            QueueSpec::FqCodel(fq_codel) => {
+                Kind::FqCodel(Box::new(FqCodel::new(fq_codel, context)))
+            }
+        }))
     }
 }
 
@@ -250,10 +290,10 @@ impl FromStr for QueueSpec {
         let mut options = Options::of(text);
         let spec = match options.kind {
             "drop-tail" => QueueSpec::DropTail {
-                limit: options.needed_limit()?,
+                limit: needed_limit(&options)?,
             },
             "priority" => QueueSpec::Priority {
-                limit: options.needed_limit()?,
+                limit: needed_limit(&options)?,
                 dscp: options.value("dscp")?.unwrap_or(DEFAULT_LOW_PRIORITY_DSCP),
             },
             "red" => QueueSpec::Red(RedSpec::parse(&mut options, false)?),

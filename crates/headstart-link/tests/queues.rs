@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use headstart_link::{
-    Departed, DropReason, Dropped, Link, LinkConfig, Packet, QueueContext, QueueSize, QueueSpec,
-    Span, Waiting,
+    Departed, DropReason, Dropped, JitterSpec, Link, LinkConfig, Packet, Queue, QueueContext,
+    QueueSize, QueueSpec, Span, Waiting,
 };
 use proptest::prelude::*;
 
@@ -262,7 +262,11 @@ fn links() -> impl Strategy<Value = LinkConfig> {
     let rates = prop_oneof![
         Just("12mbit"),
         Just("12mbit@0s,100kbit@3ms,repeat@7ms"),
-        Just("")
+        Just(""),
+        Just("wifi:6mbit/12mbit,hold=5ms,burst=5ms,every=20ms,aggregate=4"),
+        Just("wifi:54mbit,aggregate=1"),
+        Just("docsis:1mbit,channel=4mbit,collide=30%,busy=5ms,every=20ms"),
+        Just("docsis:384kbit,grant_bytes=1500,burst_bytes=1500"),
     ];
     let loss = prop::option::of(prop_oneof![
         Just("20%"),
@@ -272,6 +276,7 @@ fn links() -> impl Strategy<Value = LinkConfig> {
     let jitter = prop::option::of(prop_oneof![Just("2ms"), Just("2ms,unordered")]);
     let reorder = prop::option::of(Just("20%,by=3ms"));
     let duplicate = prop::option::of(Just("20%"));
+    let flow_delay = prop::option::of(prop_oneof![Just("uniform:0s,5ms"), Just("exp:3ms")]);
     (
         queues(),
         rates,
@@ -279,24 +284,29 @@ fn links() -> impl Strategy<Value = LinkConfig> {
         jitter,
         reorder,
         duplicate,
+        flow_delay,
         any::<u64>(),
     )
-        .prop_map(|(queue, rate, loss, jitter, reorder, duplicate, seed)| {
-            let nominal = "12mbit".parse().unwrap();
-            let mut config = LinkConfig::new(nominal, Span::from_ns(10_000_000), queue);
-            config.rate = match rate {
-                "" => headstart_link::RateSpec::Trace(
-                    headstart_link::Trace::parse("test", "1\n1\n4\n5\n").unwrap(),
-                ),
-                rate => rate.parse().unwrap(),
-            };
-            config.loss = loss.map(|text| text.parse().unwrap());
-            config.jitter = jitter.map(|text| text.parse().unwrap());
-            config.reorder = reorder.map(|text| text.parse().unwrap());
-            config.duplicate = duplicate.map(|text| text.parse().unwrap());
-            config.seed = seed;
-            config
-        })
+        .prop_map(
+            |(queue, rate, loss, jitter, reorder, duplicate, flow_delay, seed)| {
+                let nominal = "12mbit".parse().unwrap();
+                let mut config = LinkConfig::new(nominal, Span::from_ns(10_000_000), queue);
+                config.rate = match rate {
+                    "" => headstart_link::RateSpec::Trace(
+                        headstart_link::Trace::parse("test", "1\n1\n4\n5\n").unwrap(),
+                    ),
+                    rate => rate.parse().unwrap(),
+                };
+                config.loss = loss.map(|text| text.parse().unwrap());
+                config.jitter = jitter.map(|text| text.parse().unwrap());
+                config.reorder = reorder.map(|text| text.parse().unwrap());
+                config.duplicate = duplicate.map(|text| text.parse().unwrap());
+                config.flow_delay = flow_delay.map(|text| text.parse().unwrap());
+                config.flow_seed = seed ^ 1;
+                config.seed = seed;
+                config
+            },
+        )
 }
 
 /// What a link gave back, asked when it wanted to be and after every `ask_every`-th arrival.
@@ -369,6 +379,14 @@ proptest! {
         let delay_ns = config.delay.as_ns();
         prop_assert!(departed.iter().all(|d| d.due_ns >= d.started_ns + delay_ns));
         prop_assert!(departed.iter().all(|d| d.started_ns >= d.arrived_ns));
+        if config.reorder.is_none() && !matches!(config.jitter, Some(JitterSpec::Unordered(_)))
+            && !matches!(config.queue, QueueSpec::FqCodel(_))
+        {
+            for flow in 0..5 {
+                let of_flow = departed.iter().filter(|d| d.packet.flow == flow);
+                prop_assert!(of_flow.is_sorted_by_key(|d| d.packet.number));
+            }
+        }
         if config.loss.is_none() {
             prop_assert_eq!(counters.dropped_pkts.of(DropReason::Lost), 0);
         }

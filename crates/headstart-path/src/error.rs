@@ -3,8 +3,11 @@
 //! Each message holds its cause, so that none is a chain of errors that would print it twice.
 
 use std::io;
+use std::path::PathBuf;
 
 use headstart_link::QueueSpecError;
+
+use crate::hosts::HostId;
 
 /// An emulated path could not be made or used.
 #[derive(Debug, thiserror::Error)]
@@ -46,11 +49,30 @@ pub enum PathError {
         /// What is wrong with it.
         cause: QueueSpecError,
     },
+    /// A path that this emulator cannot make true.
+    #[error("{0}")]
+    CannotBe(String),
+    /// A log file cannot be written.
+    #[error("cannot write the log {}: {cause}", path.display())]
+    LogFile {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        cause: io::Error,
+    },
+    /// Cross-traffic could not be started.
+    #[error("background traffic {spec:?}: {cause}")]
+    Background {
+        /// What was asked for.
+        spec: String,
+        /// Why not.
+        cause: String,
+    },
     /// Setting up or using a namespace failed.
     #[error("{namespace} namespace: cannot {action}: {cause}")]
     Namespace {
-        /// `server` or `client`.
-        namespace: &'static str,
+        /// The host whose it is.
+        namespace: HostId,
         /// What was attempted.
         action: String,
         /// The kernel's answer.
@@ -59,8 +81,8 @@ pub enum PathError {
     /// A kernel setting of a namespace could not be written.
     #[error("{namespace} namespace: cannot set {name} to {value:?}: {cause}")]
     Sysctl {
-        /// `server` or `client`.
-        namespace: &'static str,
+        /// The host whose it is.
+        namespace: HostId,
         /// The setting, with dots.
         name: String,
         /// What it should have become.
@@ -71,8 +93,8 @@ pub enum PathError {
     /// A command could not be started inside a namespace.
     #[error("{namespace} namespace: cannot start {program:?}: {cause}")]
     Command {
-        /// `server` or `client`.
-        namespace: &'static str,
+        /// The host whose it is.
+        namespace: HostId,
         /// The program.
         program: String,
         /// The kernel's answer.
@@ -93,6 +115,15 @@ pub enum PathError {
 }
 
 impl PathError {
+    /// Whether the path that was asked for cannot be, on any machine.
+    #[must_use]
+    pub fn cannot_be(&self) -> bool {
+        matches!(
+            self,
+            PathError::BadQueue { .. } | PathError::CannotBe(_) | PathError::LogFile { .. }
+        )
+    }
+
     /// Whether this machine, or this user on it, cannot emulate a path at all: nothing about the
     /// path that was asked for would change that.
     #[must_use]

@@ -20,19 +20,29 @@ pub(crate) fn ecn_capable(packet: &[u8]) -> bool {
     traffic_class(packet) & 0b11 != 0
 }
 
+/// The congestion bits, 0 to 3.
+pub(crate) fn ecn(packet: &[u8]) -> u8 {
+    traffic_class(packet) & 0b11
+}
+
 /// Sets Congestion Experienced, and IPv4's checksum with it.
 pub(crate) fn mark_congestion(packet: &mut [u8]) {
+    set_ecn(packet, 0b11);
+}
+
+/// Sets the congestion bits, 0 to 3, and IPv4's checksum with them.
+pub(crate) fn set_ecn(packet: &mut [u8], ecn: u8) {
     match packet {
         [first, second, _, _, _, _, _, _, _, _, sum_high, sum_low, ..] if *first >> 4 == 4 => {
             // RFC 1624: HC' = ~(~HC + ~m + m'), for the first word of the header.
             let before = u16::from_be_bytes([*first, *second]);
-            *second |= 0b11;
+            *second = *second & !0b11 | ecn;
             let after = u16::from_be_bytes([*first, *second]);
             let sum = u16::from_be_bytes([*sum_high, *sum_low]);
             let [high, low] = (!ones_sum([!sum, !before, after])).to_be_bytes();
             (*sum_high, *sum_low) = (high, low);
         }
-        [first, second, ..] if *first >> 4 == 6 => *second |= 0b11 << 4,
+        [first, second, ..] if *first >> 4 == 6 => *second = *second & !(0b11 << 4) | ecn << 4,
         _ => {}
     }
 }
@@ -49,6 +59,28 @@ fn ones_sum(words: [u16; 3]) -> u16 {
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+
+/// Bytes behind the headers of IP and of TCP or UDP, in a packet of `wire_bytes` of which the
+/// headers are here.
+pub(crate) fn payload_bytes(packet: &[u8], wire_bytes: u32) -> u32 {
+    let (network_bytes, protocol) = match packet {
+        [first, ..] if first >> 4 == 4 && packet.len() >= 20 => {
+            (usize::from(first & 0x0f) * 4, packet[9])
+        }
+        [first, ..] if first >> 4 == 6 && packet.len() >= 40 => (40, packet[6]),
+        _ => return 0,
+    };
+    let transport_bytes = match protocol {
+        // The data offset, in words, is the upper half of byte 12.
+        TCP => packet
+            .get(network_bytes + 12)
+            .map_or(0, |byte| usize::from(byte >> 4) * 4),
+        UDP => 8,
+        _ => 0,
+    };
+    let headers = u32::try_from(network_bytes + transport_bytes).unwrap_or(u32::MAX);
+    wire_bytes.saturating_sub(headers)
+}
 
 /// A number for the flow of a packet: of addresses, protocol, and ports where they stand right
 /// behind the header. What has none, or a fragment, is told apart by the rest alone.
@@ -144,6 +176,9 @@ mod tests {
                 }
             }
         }
+        let mut packet = v4(0b11);
+        set_ecn(&mut packet, 0b10);
+        assert_eq!(packet, v4(0b10));
         mark_congestion(&mut []);
         mark_congestion(&mut [0x45, 0]);
     }

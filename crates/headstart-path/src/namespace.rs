@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -19,7 +19,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
 
 use crate::error::PathError;
+use crate::hosts::HostId;
 use crate::interface::Interface;
+use crate::leftovers::{self, OWNER, Owner};
+use crate::names;
 use crate::tun::{TUN_NAME, Tun};
 
 /// The largest packet on the emulated wire, IP header included.
@@ -49,12 +52,15 @@ const SYSCTLS_V6: [(&str, &str); 4] = [
 /// How long processes that were killed may take to be gone.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
 
+/// The stack of a thread that only moves bytes.
+const THREAD_STACK_BYTES: usize = 256 * 1024;
+
 type Job = Box<dyn FnOnce() + Send>;
 
-/// One side of an emulated path.
+/// One host of an emulated path.
 #[derive(Debug)]
 pub struct Namespace {
-    name: &'static str,
+    host: HostId,
     addr_v4: Ipv4Addr,
     addr_v6: Ipv6Addr,
     tun_ifindex: u32,
@@ -80,49 +86,86 @@ struct Made {
     warnings: Vec<String>,
 }
 
-impl Namespace {
-    /// Makes the namespace and its TUN device. The device's packets are the caller's to carry.
-    pub(crate) fn make(
-        name: &'static str,
-        lane: u8,
-        (addr_v4, addr_v6): (Ipv4Addr, Ipv6Addr),
-    ) -> Result<(Namespace, Tun, Vec<String>), PathError> {
-        let (made_here, made) = mpsc::channel();
-        let (jobs, jobs_here) = mpsc::channel::<Job>();
-        let holder = thread::Builder::new()
-            .name(format!("hs-{name}-{lane}"))
-            .spawn(move || {
-                let _ = made_here.send(enter_new(name, addr_v4, addr_v6));
-                jobs_here.into_iter().for_each(|job| job());
-            })
-            .map_err(|cause| failed(name, "start its thread")(cause))?;
-        let made = made.recv().map_err(|_| PathError::RouterDied)??;
+/// A namespace that its holder thread is making.
+pub(crate) struct Beginning {
+    host: HostId,
+    lane: u8,
+    made: mpsc::Receiver<Result<Made, PathError>>,
+    jobs: mpsc::Sender<Job>,
+    holder: JoinHandle<()>,
+}
+
+impl Beginning {
+    /// Waits until it is made. The device's packets are the caller's to carry.
+    pub(crate) fn finish(self) -> Result<(Namespace, Tun, Vec<String>), PathError> {
+        let Beginning {
+            host, lane, jobs, ..
+        } = self;
+        let made = self.made.recv().map_err(|_| PathError::RouterDied)??;
         let inode = made
             .namespace
             .metadata()
-            .map_err(failed(name, "identify it"))?
+            .map_err(failed(host, "identify it"))?
             .ino();
-        let alive = Some(Alive {
-            namespace: made.namespace.into(),
-            jobs,
-            holder,
-        });
-        let tun_ifindex = made.tun_ifindex;
+        let (addr_v4, addr_v6) = host.addresses(lane);
         let namespace = Namespace {
-            name,
+            host,
             addr_v4,
             addr_v6,
-            tun_ifindex,
+            tun_ifindex: made.tun_ifindex,
             inode,
-            alive,
+            alive: Some(Alive {
+                namespace: made.namespace.into(),
+                jobs,
+                holder: self.holder,
+            }),
         };
         Ok((namespace, made.tun, made.warnings))
     }
+}
 
-    /// `server` or `client`.
+impl Namespace {
+    /// Begins to make the namespace of a host, with its TUN device. Its programs find the other
+    /// hosts by the lines of `hosts_file`.
+    pub(crate) fn begin(host: HostId, lane: u8, hosts_file: &str) -> Result<Beginning, PathError> {
+        let (made_here, made) = mpsc::channel();
+        let (jobs, jobs_here) = mpsc::channel::<Job>();
+        let hosts_file = hosts_file.to_owned();
+        let holder = thread::Builder::new()
+            .name(format!("hs-{host}-{lane}"))
+            .spawn(move || {
+                let _ = made_here.send(enter_new(host, lane, &hosts_file));
+                jobs_here.into_iter().for_each(|job| job());
+            })
+            .map_err(|cause| failed(host, "start its thread")(cause))?;
+        Ok(Beginning {
+            host,
+            lane,
+            made,
+            jobs,
+            holder,
+        })
+    }
+
+    /// Which host it is.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn host(&self) -> HostId {
+        self.host
+    }
+
+    /// The emulation's lane.
+    #[must_use]
+    pub fn lane(&self) -> u8 {
+        self.addr_v4.octets()[2]
+    }
+
+    /// Where other programs of root can enter it (`nsenter --net=PATH`), while it exists.
+    ///
+    /// # Errors
+    /// [`PathError::Stopped`].
+    pub fn entrance(&self) -> Result<String, PathError> {
+        let descriptor = self.alive()?.namespace.as_raw_fd();
+        Ok(format!("/proc/{}/fd/{descriptor}", std::process::id()))
     }
 
     /// Its IPv4 address on the path.
@@ -164,21 +207,54 @@ impl Namespace {
             let thread = thread::Builder::new()
                 .name("hs-job".to_owned())
                 .spawn_scoped(scope, inside)
-                .map_err(failed(self.name, "start a thread in it"))?;
+                .map_err(failed(self.host, "start a thread in it"))?;
             match thread.join() {
-                Ok(done) => done.map_err(|errno| failed(self.name, "enter it")(errno.into())),
+                Ok(done) => done.map_err(|errno| failed(self.host, "enter it")(errno.into())),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
     }
 
-    /// Starts `command` inside the namespace. It is killed when the emulation stops or this process
+    /// Starts a thread that lives in the namespace: every socket that it makes is there.
+    ///
+    /// # Errors
+    /// [`PathError::Stopped`], or the thread could not be started or not enter.
+    pub fn start_thread<T: Send + 'static>(
+        &self,
+        name: &str,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<JoinHandle<Option<T>>, PathError> {
+        let namespace = self.alive()?.namespace.try_clone();
+        let namespace = namespace.map_err(failed(self.host, "share it"))?;
+        let (entered_here, entered) = mpsc::channel();
+        let inside = move || {
+            let entry = setns(&namespace, CloneFlags::CLONE_NEWNET);
+            drop(namespace);
+            let may_go_on = entry.is_ok();
+            let _ = entered_here.send(entry);
+            may_go_on.then(job)
+        };
+        let outer = thread::Builder::new()
+            .name(name.to_owned())
+            // They hold sockets and counters, no more.
+            .stack_size(THREAD_STACK_BYTES)
+            .spawn(inside)
+            .map_err(failed(self.host, "start a thread in it"))?;
+        match entered.recv() {
+            Ok(Ok(())) => Ok(outer),
+            Ok(Err(errno)) => Err(failed(self.host, "enter it")(errno.into())),
+            Err(_) => Err(PathError::RouterDied),
+        }
+    }
+
+    /// Starts `command` inside the namespace. It finds the hosts by name. It is killed when the emulation stops or this process
     /// dies, however it dies.
     ///
     /// # Errors
     /// [`PathError::Command`] when it cannot be started, or [`PathError::Stopped`].
     pub fn spawn(&self, mut command: Command) -> Result<Child, PathError> {
         let alive = self.alive()?;
+        command.env(OWNER, Owner::of_network(self.inode).to_string());
         let program = command.get_program().to_string_lossy().into_owned();
         die_with_parent(&mut command);
         // The holder thread does it: the kernel sends the death signal when the thread that
@@ -191,7 +267,7 @@ impl Namespace {
             .map_err(|_| PathError::Stopped)?;
         let child = spawned.recv().map_err(|_| PathError::Stopped)?;
         child.map_err(|cause| PathError::Command {
-            namespace: self.name,
+            namespace: self.host,
             program,
             cause,
         })
@@ -207,8 +283,9 @@ impl Namespace {
             .alive()?
             .namespace
             .try_clone()
-            .map_err(failed(self.name, "share it"))?;
+            .map_err(failed(self.host, "share it"))?;
         let enter = move || Ok(setns(&namespace, CloneFlags::CLONE_NEWNET)?);
+        command.env(OWNER, Owner::of_network(self.inode).to_string());
         // SAFETY: between fork and exec it makes one system call and allocates nothing.
         unsafe { command.pre_exec(enter) };
         die_with_parent(command);
@@ -221,7 +298,7 @@ impl Namespace {
     /// # Errors
     /// [`PathError::Sysctl`] when there is no such setting here or the kernel refuses the value.
     pub fn set_sysctl(&self, name: &str, value: &str) -> Result<(), PathError> {
-        self.run(|| write_sysctl(self.name, name, value))?
+        self.run(|| write_sysctl(self.host, name, value))?
     }
 
     /// The TCP ports on which something listens, IPv4 and IPv6, sorted.
@@ -234,7 +311,7 @@ impl Namespace {
             let v6 = fs::read_to_string("/proc/thread-self/net/tcp6").unwrap_or_default();
             fs::read_to_string("/proc/thread-self/net/tcp").map(|v4| v4 + &v6)
         })?;
-        let tables = tables.map_err(failed(self.name, "read its table of TCP sockets"))?;
+        let tables = tables.map_err(failed(self.host, "read its table of TCP sockets"))?;
         let mut ports: Vec<u16> = tables.lines().filter_map(listening_port).collect();
         ports.sort_unstable();
         ports.dedup();
@@ -244,15 +321,13 @@ impl Namespace {
     /// Packets that the TUN device dropped because they were not read in time.
     pub(crate) fn tun_dropped_pkts(&self) -> Result<u64, PathError> {
         let table = self.run(|| fs::read_to_string("/proc/thread-self/net/dev"))?;
-        let table = table.map_err(failed(self.name, "read its device counters"))?;
+        let table = table.map_err(failed(self.host, "read its device counters"))?;
         Ok(table.lines().find_map(transmit_drops).unwrap_or(0))
     }
 
-    /// Kills every process inside, ends the holder thread and lets go of the namespace.
+    /// Ends the holder thread and lets go of the namespace. What runs inside has been killed by
+    /// [`kill_processes`].
     pub(crate) fn close(&mut self) {
-        // Connections that nobody will answer any more hold the namespace in the kernel, without
-        // this for two minutes. That it cannot be set costs only time.
-        let _ = self.set_sysctl("net.ipv4.tcp_orphan_retries", "1");
         let Some(Alive {
             namespace,
             jobs,
@@ -261,34 +336,10 @@ impl Namespace {
         else {
             return;
         };
-        let deadline = Instant::now() + KILL_PATIENCE;
-        while self.kill_processes() > 0 && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(2));
-        }
         drop(jobs);
         // A job that panicked has already told its caller, by dropping the answer.
         let _ = holder.join();
         drop(namespace);
-    }
-
-    /// Sends SIGKILL to every process inside, and says how many there were.
-    fn kill_processes(&self) -> usize {
-        let Ok(processes) = fs::read_dir("/proc") else {
-            return 0;
-        };
-        let own = std::process::id().cast_signed();
-        let inside = processes
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
-            .filter(|&pid| pid != own && self.holds(pid));
-        inside
-            .filter(|&pid| kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok())
-            .count()
-    }
-
-    /// Whether the process is inside; one that has ended but was not waited for is not.
-    fn holds(&self, pid: i32) -> bool {
-        let link = fs::metadata(Path::new("/proc").join(pid.to_string()).join("ns/net"));
-        link.is_ok_and(|link| link.ino() == self.inode)
     }
 
     fn alive(&self) -> Result<&Alive, PathError> {
@@ -298,21 +349,51 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        self.close();
+        if self.alive.is_some() {
+            kill_processes(&[&*self]);
+            self.close();
+        }
     }
 }
 
+/// Kills every process inside the namespaces, and waits a moment until they are gone.
+pub(crate) fn kill_processes(namespaces: &[&Namespace]) {
+    for namespace in namespaces {
+        // Connections that nobody will answer any more hold the namespace in the kernel, without
+        // this for two minutes. That it cannot be set costs only time.
+        let _ = namespace.set_sysctl("net.ipv4.tcp_orphan_retries", "1");
+    }
+    let inodes: Vec<u64> = namespaces.iter().map(|namespace| namespace.inode).collect();
+    let deadline = Instant::now() + KILL_PATIENCE;
+    while kill_all_inside(&inodes) > 0 && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Sends SIGKILL to every process inside, and says how many there were. One that has ended but was
+/// not waited for is in no namespace any more.
+fn kill_all_inside(inodes: &[u64]) -> usize {
+    let own = std::process::id().cast_signed();
+    let inside = leftovers::all_pids().filter(|&pid| {
+        pid != own && leftovers::network_of(pid).is_some_and(|inode| inodes.contains(&inode))
+    });
+    inside
+        .filter(|&pid| kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok())
+        .count()
+}
+
 /// The error of a failed action in this namespace.
-fn failed(name: &'static str, action: &'static str) -> impl Fn(io::Error) -> PathError {
+fn failed(host: HostId, action: &'static str) -> impl Fn(io::Error) -> PathError {
     move |cause| PathError::Namespace {
-        namespace: name,
+        namespace: host,
         action: action.to_owned(),
         cause,
     }
 }
 
 /// Moves the calling thread into a new namespace and makes its end of the path.
-fn enter_new(name: &'static str, v4: Ipv4Addr, v6: Ipv6Addr) -> Result<Made, PathError> {
+fn enter_new(host: HostId, lane: u8, hosts_file: &str) -> Result<Made, PathError> {
+    let (v4, v6) = host.addresses(lane);
     unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| match errno {
         Errno::EPERM | Errno::EACCES => {
             let action = "make a network namespace";
@@ -325,20 +406,26 @@ fn enter_new(name: &'static str, v4: Ipv4Addr, v6: Ipv6Addr) -> Result<Made, Pat
             cause: errno.into(),
         },
     })?;
-    let namespace = File::open("/proc/thread-self/ns/net").map_err(failed(name, "hold it"))?;
+    let namespace = File::open("/proc/thread-self/ns/net").map_err(failed(host, "hold it"))?;
     let tun = Tun::open()?;
     for (setting, value) in SYSCTLS {
-        write_sysctl(name, setting, value)?;
+        write_sysctl(host, setting, value)?;
     }
     let mut warnings = Vec::new();
     let has_ipv6 = Path::new("/proc/sys/net/ipv6/conf").exists();
     if has_ipv6 {
         for (setting, value) in SYSCTLS_V6 {
-            write_sysctl(name, &format!("net.ipv6.conf.{TUN_NAME}.{setting}"), value)?;
+            write_sysctl(host, &format!("net.ipv6.conf.{TUN_NAME}.{setting}"), value)?;
         }
     } else {
         warnings.push(format!(
-            "{name} namespace: this kernel has no IPv6; IPv4 only"
+            "{host} namespace: this kernel has no IPv6; IPv4 only"
+        ));
+    }
+    if let Err(cause) = names::know_hosts(hosts_file) {
+        warnings.push(format!(
+            "{host} namespace: the names of the hosts are not known in it ({cause}): use the \
+             addresses in the environment"
         ));
     }
     let configure = || -> io::Result<u32> {
@@ -353,7 +440,7 @@ fn enter_new(name: &'static str, v4: Ipv4Addr, v6: Ipv6Addr) -> Result<Made, Pat
         }
         tun.index()
     };
-    let tun_ifindex = configure().map_err(failed(name, "configure its interfaces"))?;
+    let tun_ifindex = configure().map_err(failed(host, "configure its interfaces"))?;
     Ok(Made {
         namespace,
         tun,
@@ -363,7 +450,7 @@ fn enter_new(name: &'static str, v4: Ipv4Addr, v6: Ipv6Addr) -> Result<Made, Pat
 }
 
 /// Writes a setting of the calling thread's network namespace.
-fn write_sysctl(namespace: &'static str, name: &str, value: &str) -> Result<(), PathError> {
+fn write_sysctl(namespace: HostId, name: &str, value: &str) -> Result<(), PathError> {
     let refused = |cause| {
         let (name, value) = (name.to_owned(), value.to_owned());
         PathError::Sysctl {

@@ -4,15 +4,24 @@ use hdrhistogram::Histogram;
 use headstart_link::{Counters, DropCounts, LinkConfig, QueueSpec, RateSpec, Span};
 use serde::Serialize;
 
+use crate::logs::LogReport;
+
 /// A packet that leaves later than this at the 99th percentile makes the run invalid: the path was
 /// not the one asked for.
 pub(crate) const LATE_P99_LIMIT_US: f64 = 500.0;
+
+/// A link that stood still for longer than both of these because the router had not read what
+/// waited for it was slower than asked for: the share is of the time in which it was sending.
+const STARVED_LIMIT_MS: f64 = 1.0;
+const STARVED_LIMIT_SHARE: f64 = 0.002;
 
 /// Quantiles of one measured quantity; all 0 where nothing was measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Quantiles {
     /// Half of the values are at most this.
     pub p50: f64,
+    /// 9 of 10 values are at most this.
+    pub p90: f64,
     /// 99 of 100 values are at most this.
     pub p99: f64,
     /// The largest value.
@@ -25,6 +34,7 @@ impl Quantiles {
         let at = |quantile| histogram_ns.value_at_quantile(quantile) as f64 / unit_ns;
         Quantiles {
             p50: at(0.5),
+            p90: at(0.9),
             p99: at(0.99),
             max: histogram_ns.max() as f64 / unit_ns,
         }
@@ -43,13 +53,33 @@ pub(crate) fn time_histogram() -> Histogram<u64> {
 #[derive(Debug, Clone)]
 pub(crate) struct DirectionStats {
     pub(crate) config: LinkConfig,
+    pub(crate) began_ns: u64,
     pub(crate) counters: Counters,
     pub(crate) lateness_ns: Histogram<u64>,
     pub(crate) queue_delay_ns: Histogram<u64>,
     pub(crate) first_in_ns: Option<u64>,
     pub(crate) last_out_ns: Option<u64>,
+    /// Behind the headers of TCP and UDP, of packets that reached the far end.
+    pub(crate) payload_bytes: u64,
     /// Packets that the far end's device did not take.
     pub(crate) failed_writes: u64,
+    /// Packets to an address that no host has.
+    pub(crate) unroutable_pkts: u64,
+    /// How long the transmitter stood still while a packet may have waited to be read, at most.
+    pub(crate) starved_ns: u64,
+}
+
+/// A few numbers of one direction at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Glance {
+    /// Bytes that have reached the far end.
+    pub out_bytes: u64,
+    /// Packets that the link has dropped.
+    pub dropped_pkts: u64,
+    /// Packets that wait now.
+    pub queue_len_pkts: u32,
+    /// How late the latest packet was since the last glance, in us.
+    pub latest_us: f64,
 }
 
 /// One direction of the path.
@@ -61,6 +91,8 @@ pub struct DirectionReport {
     pub delay: Span,
     /// The queue that was asked for.
     pub queue: QueueSpec,
+    /// When the link's time began: that of its schedule or trace, on [`crate::monotonic_ns`]'s clock.
+    pub began_ns: u64,
     /// Packets that came to the router.
     pub in_pkts: u64,
     /// Bytes that came to the router, IP headers included.
@@ -79,8 +111,13 @@ pub struct DirectionReport {
     pub marked_pkts: u64,
     /// The most packets that ever waited.
     pub longest_queue_pkts: u32,
+    /// How long the transmitter was sending, in ms.
+    pub busy_ms: f64,
     /// The transmitter's share of busy time between the first packet in and the last one out, 0 to 1.
     pub utilisation: f64,
+    /// Payload of TCP and UDP that reached the far end, a second, in bit/s: from the first packet in to
+    /// the last one out, less the delay. What was sent twice and came twice counts twice.
+    pub goodput_bits_per_s: f64,
     /// How long the packets that reached the far end had waited for the transmitter, in ms.
     pub queue_delay_ms: Quantiles,
     /// How long after its due time a packet was handed to the far end, in us.
@@ -89,6 +126,10 @@ pub struct DirectionReport {
     pub lost_before_router_pkts: u64,
     /// Packets that the far end's device refused, its interface being down.
     pub failed_writes_pkts: u64,
+    /// Packets to an address that no host has; they are not among those that came.
+    pub unroutable_pkts: u64,
+    /// How long the transmitter stood still, at most, while packets waited to be read, in ms.
+    pub starved_ms: f64,
 }
 
 impl DirectionReport {
@@ -108,6 +149,7 @@ impl DirectionReport {
         DirectionReport {
             rate: stats.config.rate.clone(),
             delay: stats.config.delay,
+            began_ns: stats.began_ns,
             queue: stats.config.queue,
             in_pkts: counters.in_pkts,
             in_bytes: counters.in_bytes,
@@ -118,11 +160,18 @@ impl DirectionReport {
             duplicated_pkts: counters.duplicated_pkts,
             marked_pkts: counters.marked_pkts,
             longest_queue_pkts: counters.longest_queue_pkts,
+            busy_ms: counters.busy_ns as f64 / 1e6,
             utilisation,
+            goodput_bits_per_s: match span_ns {
+                0 => 0.0,
+                _ => stats.payload_bytes as f64 * 8e9 / span_ns as f64,
+            },
             queue_delay_ms: Quantiles::of(&stats.queue_delay_ns, 1e6),
             lateness_us: Quantiles::of(&stats.lateness_ns, 1e3),
             lost_before_router_pkts,
             failed_writes_pkts: stats.failed_writes,
+            unroutable_pkts: stats.unroutable_pkts,
+            starved_ms: stats.starved_ns as f64 / 1e6,
         }
     }
 
@@ -134,6 +183,14 @@ impl DirectionReport {
                 "{name}: packets left {:.0} us late (99th percentile; at most {LATE_P99_LIMIT_US:.0}): \
                  the machine was too busy for this rate",
                 self.lateness_us.p99
+            ));
+        }
+        let busy_ms = self.busy_ms;
+        if self.starved_ms > STARVED_LIMIT_MS && self.starved_ms > STARVED_LIMIT_SHARE * busy_ms {
+            objections.push(format!(
+                "{name}: the link stood still for up to {:.1} ms while packets waited to be read: the \
+                 router did not keep up with this rate",
+                self.starved_ms
             ));
         }
         if self.lost_before_router_pkts > 0 {
@@ -157,6 +214,8 @@ impl DirectionReport {
 pub struct PathReport {
     /// The emulation's lane.
     pub lane: u8,
+    /// Servers, and as many clients.
+    pub hosts: usize,
     /// Server to client.
     pub forward: DirectionReport,
     /// Client to server.
@@ -167,25 +226,47 @@ pub struct PathReport {
     pub invalid_because: Vec<String>,
     /// What was not as it should be, but does not spoil the run.
     pub warnings: Vec<String>,
+    /// What became of the log files, if some were asked for and the path has ended.
+    pub log: Option<LogReport>,
 }
 
 impl PathReport {
     pub(crate) fn new(
         lane: u8,
-        forward: DirectionReport,
-        reverse: DirectionReport,
-        warnings: Vec<String>,
+        hosts: usize,
+        [forward, reverse]: [DirectionReport; 2],
+        mut warnings: Vec<String>,
+        log: Option<LogReport>,
     ) -> PathReport {
+        for (name, direction) in [("forward", &forward), ("reverse", &reverse)] {
+            if direction.unroutable_pkts > 0 {
+                warnings.push(format!(
+                    "{name}: {} packets were for an address that no host has",
+                    direction.unroutable_pkts
+                ));
+            }
+        }
+        if let Some(lost) = log
+            .as_ref()
+            .map(|log| log.lost_pkts)
+            .filter(|lost| *lost > 0)
+        {
+            warnings.push(format!(
+                "{lost} packets are not in the log: it could not be written as fast as they came"
+            ));
+        }
         let mut invalid_because = forward.objections("forward");
         invalid_because.extend(reverse.objections("reverse"));
         let valid = invalid_because.is_empty();
         PathReport {
             lane,
+            hosts,
             forward,
             reverse,
             valid,
             invalid_because,
             warnings,
+            log,
         }
     }
 }
@@ -203,6 +284,7 @@ mod tests {
             .for_each(|&ns| histogram.saturating_record(ns));
         DirectionStats {
             config,
+            began_ns: 0,
             counters: Counters {
                 busy_ns: 5_000_000,
                 ..Counters::default()
@@ -211,18 +293,17 @@ mod tests {
             queue_delay_ns: time_histogram(),
             first_in_ns: Some(1_000_000),
             last_out_ns: Some(21_000_000),
+            payload_bytes: 0,
             failed_writes: 0,
+            unroutable_pkts: 0,
+            starved_ns: 0,
         }
     }
 
     fn report(lateness_ns: &[u64], lost: u64) -> PathReport {
         let quiet = DirectionReport::new(&stats(&[]), 0);
-        PathReport::new(
-            0,
-            DirectionReport::new(&stats(lateness_ns), lost),
-            quiet,
-            Vec::new(),
-        )
+        let forward = DirectionReport::new(&stats(lateness_ns), lost);
+        PathReport::new(0, 1, [forward, quiet], Vec::new(), None)
     }
 
     #[test]
@@ -233,6 +314,23 @@ mod tests {
         assert!(
             (report.forward.utilisation - 0.5).abs() < 1e-9,
             "5 ms of 20 ms less the delay"
+        );
+    }
+
+    #[test]
+    fn a_link_that_stood_still_because_nobody_read_is_not_the_one_asked_for() {
+        let with = |starved_ns| {
+            let mut stats = stats(&[30_000; 1000]);
+            stats.starved_ns = starved_ns;
+            let forward = DirectionReport::new(&stats, 0);
+            let quiet = DirectionReport::new(&self::stats(&[]), 0);
+            PathReport::new(0, 1, [forward, quiet], Vec::new(), None)
+        };
+        assert!(with(900_000).valid);
+        let starved = with(2_000_000);
+        assert!(
+            starved.invalid_because[0].contains("did not keep up"),
+            "{starved:?}"
         );
     }
 

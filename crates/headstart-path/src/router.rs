@@ -1,33 +1,23 @@
-//! The router thread: reads packets from one namespace, passes them through a link, writes them to
-//! the other when they are due.
+//! The router thread: reads packets from the namespaces of one side, passes them through a link,
+//! writes them to the other side when they are due.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::sync::mpsc::{self, TryRecvError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use hdrhistogram::Histogram;
-use headstart_link::{Fate, Link, LinkConfig, Packet, QueueSpecError};
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::prctl::set_timerslack;
 use nix::sys::signal::SigSet;
 
+use crate::carrier::{Carrier, Frames, Port};
 use crate::clock::{monotonic_ns, time_spec};
 use crate::error::PathError;
-use crate::header;
-use crate::namespace::MTU_BYTES;
-use crate::packets::{Direction, PacketFate, PacketRecord};
-use crate::report::{DirectionStats, time_histogram};
+use crate::hosts::Routes;
+use crate::report::{DirectionStats, Glance};
 use crate::tun::Tun;
-
-/// Room for a packet: more than the MTU, so that a device with a raised MTU is noticed.
-const BUFFER_BYTES: usize = MTU_BYTES as usize + 548;
-
-/// Packets read of one direction before due packets are looked for again.
-const READ_BURST_PKTS: usize = 32;
 
 /// From this rate on the thread is near a full core, where the kernel throttles real-time threads
 /// for tens of milliseconds: it then runs as an ordinary one with precedence.
@@ -36,9 +26,6 @@ const REAL_TIME_BELOW_BITS_PER_S: u64 = 400_000_000;
 /// Real-time priority (`SCHED_FIFO`), and the nice value where that is not used.
 const REAL_TIME_PRIORITY: i32 = 50;
 const NICE: i32 = -15;
-
-/// The log that the router fills and its owner takes from.
-pub(crate) type PacketLog = Arc<Mutex<Vec<PacketRecord>>>;
 
 /// Everything that the router has counted.
 #[derive(Debug, Clone)]
@@ -50,25 +37,34 @@ pub(crate) struct RouterStats {
 /// The running router thread.
 #[derive(Debug)]
 pub(crate) struct Router {
-    requests: mpsc::Sender<Request>,
-    wake: Arc<EventFd>,
+    asker: Asker,
     thread: JoinHandle<RouterStats>,
 }
 
+/// A way to ask the thread something.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    requests: mpsc::Sender<Request>,
+    wake: Arc<EventFd>,
+}
+
 /// What the owner asks of the thread.
+#[derive(Debug)]
 enum Request {
     Stats(mpsc::Sender<RouterStats>),
+    Glance(mpsc::Sender<(Glance, Glance)>),
     Stop,
 }
 
 impl Router {
-    /// Starts carrying packets between the two devices. The thread is ready when this returns;
+    /// Starts carrying packets between the devices of both sides. The thread is ready when this returns;
     /// what it could not get becomes a warning.
     pub(crate) fn start(
         name: String,
-        [server, client]: [Tun; 2],
+        [servers, clients]: [Vec<Tun>; 2],
         [forward, reverse]: [Carrier; 2],
-        log: Option<PacketLog>,
+        routes: Routes,
+        frames: Frames,
     ) -> io::Result<(Router, Vec<String>)> {
         let wake = Arc::new(EventFd::from_flags(
             EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK,
@@ -76,15 +72,16 @@ impl Router {
         let (requests, received) = mpsc::channel();
         let (ready_here, ready) = mpsc::channel();
         let woken = Arc::clone(&wake);
-        let frames = Frames {
-            free: Vec::new(),
-            log,
-        };
+        let ports = |tuns: Vec<Tun>| tuns.into_iter().map(Port::new).collect();
+        let descriptors = servers.iter().chain(&clients).map(Tun::as_fd);
+        let events = descriptors.chain([wake.as_fd()]).map(poll_entry).collect();
         let worker = Worker {
-            server,
-            client,
+            events,
+            servers: ports(servers),
+            clients: ports(clients),
             forward,
             reverse,
+            routes,
             frames,
             wake: woken,
             received,
@@ -93,26 +90,37 @@ impl Router {
             .name(name)
             .spawn(|| worker.run(ready_here))?;
         let warnings = ready.recv().map_err(io::Error::other)?;
-        let router = Router {
-            requests,
-            wake,
-            thread,
-        };
+        let asker = Asker { requests, wake };
+        let router = Router { asker, thread };
         Ok((router, warnings))
     }
 
     /// What was counted so far.
     pub(crate) fn stats(&self) -> Result<RouterStats, PathError> {
         let (answer, answered) = mpsc::channel();
-        self.request(Request::Stats(answer))?;
+        self.asker.request(Request::Stats(answer))?;
         answered.recv().map_err(|_| PathError::RouterDied)
+    }
+
+    /// For others who want to ask.
+    pub(crate) fn asker(&self) -> Asker {
+        self.asker.clone()
     }
 
     /// Ends the thread; the devices are gone afterwards.
     pub(crate) fn stop(self) -> Result<RouterStats, PathError> {
         // A thread that is gone already is found out by joining it.
-        let _ = self.request(Request::Stop);
+        let _ = self.asker.request(Request::Stop);
         self.thread.join().map_err(|_| PathError::RouterDied)
+    }
+}
+
+impl Asker {
+    /// A few numbers of the moment: forward, reverse.
+    pub(crate) fn glance(&self) -> Result<(Glance, Glance), PathError> {
+        let (answer, answered) = mpsc::channel();
+        self.request(Request::Glance(answer))?;
+        answered.recv().map_err(|_| PathError::RouterDied)
     }
 
     fn request(&self, request: Request) -> Result<(), PathError> {
@@ -125,194 +133,18 @@ impl Router {
     }
 }
 
-/// A packet on its way through the router. Cloned only by a link that duplicates packets.
-#[derive(Clone)]
-struct Frame {
-    bytes: Box<[u8]>,
-    len: usize,
-    /// Its entry for the packet log, if one is kept.
-    record: Option<Box<PacketRecord>>,
-}
-
-impl Frame {
-    fn packet(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-}
-
-impl Packet for Frame {
-    fn wire_bytes(&self) -> u32 {
-        u32::try_from(self.len).unwrap_or(u32::MAX)
-    }
-
-    fn dscp(&self) -> u8 {
-        header::dscp(self.packet())
-    }
-
-    fn flow_hash(&self) -> u64 {
-        header::flow_hash(self.packet())
-    }
-
-    fn ecn_capable(&self) -> bool {
-        header::ecn_capable(self.packet())
-    }
-
-    fn mark_congestion(&mut self) {
-        header::mark_congestion(&mut self.bytes[..self.len]);
-    }
-}
-
-/// Where frames come from and end: used again, and logged.
-struct Frames {
-    free: Vec<Box<[u8]>>,
-    log: Option<PacketLog>,
-}
-
-impl Frames {
-    fn take(&mut self) -> Box<[u8]> {
-        self.free
-            .pop()
-            .unwrap_or_else(|| Box::new([0; BUFFER_BYTES]))
-    }
-
-    /// A frame has met its fate.
-    fn finish(&mut self, frame: Frame, fate: PacketFate, left_ns: Option<u64>) {
-        self.free.push(frame.bytes);
-        if let (Some(log), Some(record)) = (&self.log, frame.record) {
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.push(PacketRecord {
-                fate,
-                left_ns,
-                ..*record
-            });
-        }
-    }
-}
-
-/// One direction of the router: its link and what is measured of it.
-pub(crate) struct Carrier {
-    direction: Direction,
-    config: LinkConfig,
-    link: Link<Frame>,
-    lateness_ns: Histogram<u64>,
-    queue_delay_ns: Histogram<u64>,
-    first_in_ns: Option<u64>,
-    last_out_ns: Option<u64>,
-    failed_writes: u64,
-}
-
-impl Carrier {
-    pub(crate) fn new(direction: Direction, config: LinkConfig) -> Result<Carrier, QueueSpecError> {
-        Ok(Carrier {
-            direction,
-            link: Link::starting_at(&config, monotonic_ns())?,
-            config,
-            lateness_ns: time_histogram(),
-            queue_delay_ns: time_histogram(),
-            first_in_ns: None,
-            last_out_ns: None,
-            failed_writes: 0,
-        })
-    }
-
-    /// Takes in what the device has, up to a burst. Tells whether there was anything.
-    fn receive(&mut self, from: &Tun, frames: &mut Frames) -> bool {
-        for count in 0..READ_BURST_PKTS {
-            let mut bytes = frames.take();
-            let Some(len) = from.read(&mut bytes) else {
-                frames.free.push(bytes);
-                return count > 0;
-            };
-            let now_ns = monotonic_ns();
-            self.first_in_ns.get_or_insert(now_ns);
-            let record = frames.log.is_some().then(|| {
-                Box::new(PacketRecord::on_arrival(
-                    now_ns,
-                    self.direction,
-                    &bytes[..len],
-                ))
-            });
-            if let Fate::Dropped(_) = self.link.arrive(now_ns, Frame { bytes, len, record }) {
-                self.finish_dropped(frames);
-            }
-        }
-        true
-    }
-
-    /// Hands over what is due. Tells whether there was anything.
-    fn deliver(&mut self, to: &Tun, frames: &mut Frames) -> bool {
-        let mut any = false;
-        // The clock is read once for each packet: after it has left.
-        let mut now_ns = monotonic_ns();
-        while let Some(departed) = self.link.pop_due(now_ns) {
-            any = true;
-            if to.write(departed.packet.packet()).is_err() {
-                self.failed_writes += 1;
-            }
-            now_ns = monotonic_ns();
-            self.last_out_ns = Some(now_ns);
-            self.lateness_ns
-                .saturating_record(now_ns.saturating_sub(departed.due_ns));
-            self.queue_delay_ns
-                .saturating_record(departed.started_ns - departed.arrived_ns);
-            let mut frame = departed.packet;
-            if let Some(record) = &mut frame.record {
-                record.queue_len_pkts = departed.queue_len_pkts;
-            }
-            frames.finish(frame, PacketFate::Delivered, Some(now_ns));
-            if departed.is_copy {
-                // Its buffer was made by the link and is one too many.
-                frames.free.pop();
-            }
-        }
-        self.finish_dropped(frames);
-        any
-    }
-
-    fn finish_dropped(&mut self, frames: &mut Frames) {
-        for dropped in self.link.take_dropped() {
-            let mut frame = dropped.waiting.packet;
-            if let Some(record) = &mut frame.record {
-                record.queue_len_pkts = dropped.waiting.queue_len_pkts;
-            }
-            frames.finish(frame, PacketFate::Dropped(dropped.reason), None);
-        }
-    }
-
-    /// Logs what is still in the link at the end.
-    fn finish_in_flight(&mut self, frames: &mut Frames) {
-        for waiting in self.link.drain() {
-            let mut frame = waiting.packet;
-            if let Some(record) = &mut frame.record {
-                record.queue_len_pkts = waiting.queue_len_pkts;
-            }
-            frames.finish(frame, PacketFate::InFlight, None);
-        }
-        self.finish_dropped(frames);
-    }
-
-    fn stats(&self) -> DirectionStats {
-        DirectionStats {
-            config: self.config.clone(),
-            counters: self.link.counters(),
-            lateness_ns: self.lateness_ns.clone(),
-            queue_delay_ns: self.queue_delay_ns.clone(),
-            first_in_ns: self.first_in_ns,
-            last_out_ns: self.last_out_ns,
-            failed_writes: self.failed_writes,
-        }
-    }
-}
-
 /// All that the thread owns.
 struct Worker {
-    server: Tun,
-    client: Tun,
+    servers: Vec<Port>,
+    clients: Vec<Port>,
     forward: Carrier,
     reverse: Carrier,
+    routes: Routes,
     frames: Frames,
     wake: Arc<EventFd>,
     received: mpsc::Receiver<Request>,
+    /// What to poll: the servers' devices, the clients', the owner's wake-up.
+    events: Vec<libc::pollfd>,
 }
 
 impl Worker {
@@ -320,25 +152,50 @@ impl Worker {
         // The owner waits for this and for nothing else.
         let _ = ready.send(self.take_precedence());
         loop {
-            match self.received.try_recv() {
-                // An owner that no longer waits for the answer has no use for it.
-                Ok(Request::Stats(answer)) => drop(answer.send(self.stats())),
-                Ok(Request::Stop) | Err(TryRecvError::Disconnected) => break,
-                Err(TryRecvError::Empty) => {}
-            }
-            let frames = &mut self.frames;
-            let busy = self.forward.receive(&self.server, frames)
-                | self.reverse.receive(&self.client, frames)
-                | self.forward.deliver(&self.client, frames)
-                | self.reverse.deliver(&self.server, frames);
-            if !busy {
-                self.wait();
+            Worker::receive(
+                &mut self.forward,
+                &mut self.servers,
+                self.routes,
+                &mut self.frames,
+            );
+            Worker::receive(
+                &mut self.reverse,
+                &mut self.clients,
+                self.routes,
+                &mut self.frames,
+            );
+            self.forward.deliver(&self.clients, &mut self.frames);
+            self.reverse.deliver(&self.servers, &mut self.frames);
+            if self.wait() && !self.answer() {
+                break;
             }
         }
         let stats = self.stats();
         self.forward.finish_in_flight(&mut self.frames);
         self.reverse.finish_in_flight(&mut self.frames);
         stats
+    }
+
+    fn receive(carrier: &mut Carrier, ports: &mut [Port], routes: Routes, frames: &mut Frames) {
+        // Places are below MAX_HOSTS.
+        for (place, port) in (0u8..).zip(ports).filter(|(_, port)| port.ready) {
+            carrier.receive(place, port, routes, frames);
+        }
+    }
+
+    /// Answers what the owner has asked; `false` if it is to end.
+    fn answer(&mut self) -> bool {
+        while let Ok(request) = self.received.try_recv() {
+            // An owner that no longer waits for the answer has no use for it.
+            match request {
+                Request::Stats(answer) => drop(answer.send(self.stats())),
+                Request::Glance(answer) => {
+                    let _ = answer.send((self.forward.glance(), self.reverse.glance()));
+                }
+                Request::Stop => return false,
+            }
+        }
+        true
     }
 
     fn stats(&self) -> RouterStats {
@@ -348,24 +205,59 @@ impl Worker {
         }
     }
 
-    /// Sleeps until a packet comes, one is due, or the owner asks for something.
-    fn wait(&self) {
-        let due_ns = [&self.forward, &self.reverse].map(|carrier| carrier.link.next_due_ns());
-        let timeout = due_ns
-            .into_iter()
-            .flatten()
-            .min()
-            .map(|due_ns| time_spec(due_ns.saturating_sub(monotonic_ns())));
-        let readable = PollFlags::POLLIN;
-        let mut events = [
-            PollFd::new(self.server.as_fd(), readable),
-            PollFd::new(self.client.as_fd(), readable),
-            PollFd::new(self.wake.as_fd(), readable),
+    /// Finds out which devices have something, and sleeps until one has, a packet is due, or the
+    /// owner asks for something: then it tells so.
+    fn wait(&mut self) -> bool {
+        let now_ns = monotonic_ns();
+        let log_due_ns = self.frames.capture.as_mut().and_then(|capture| {
+            capture.hand_over_if_due(now_ns);
+            capture.due_ns()
+        });
+        let due_ns = [
+            self.forward.next_due_ns(),
+            self.reverse.next_due_ns(),
+            log_due_ns,
         ];
+        let is_busy = self
+            .servers
+            .iter()
+            .chain(&self.clients)
+            .any(|port| port.ready);
+        let sleep_ns = match is_busy {
+            true => Some(0),
+            false => due_ns
+                .into_iter()
+                .flatten()
+                .min()
+                .map(|due_ns| due_ns.saturating_sub(now_ns)),
+        };
+        let timeout = sleep_ns.map(time_spec);
+        let timeout = timeout
+            .as_ref()
+            .map_or(std::ptr::null(), |timeout| timeout.as_ref());
+        // SAFETY: the array and the timeout outlive the call, which changes only `revents`; the
+        // descriptors are of devices that `self` owns. No signal mask is given.
+        let found = unsafe {
+            libc::ppoll(
+                self.events.as_mut_ptr(),
+                self.events.len() as libc::nfds_t,
+                timeout,
+                std::ptr::null(),
+            )
+        };
         // It fails only when interrupted, and then the loop looks at everything again.
-        if ppoll(&mut events, timeout, None).is_ok() && events[2].any() == Some(true) {
+        if found < 0 {
+            return true;
+        }
+        let ports = self.servers.iter_mut().chain(&mut self.clients);
+        for (port, event) in ports.zip(&self.events) {
+            port.is_ready(event.revents != 0);
+        }
+        let is_woken = self.events.last().is_some_and(|event| event.revents != 0);
+        if is_woken {
             let _ = self.wake.read();
         }
+        is_woken
     }
 
     /// Makes the thread punctual: exact timers, precedence over other programs, no signals. What
@@ -381,7 +273,7 @@ impl Worker {
         };
         warn("to be free of signals", SigSet::all().thread_block());
         warn("timers of 1 ns slack", set_timerslack(1));
-        let [forward, reverse] = [&self.forward, &self.reverse].map(|c| c.config.rate.fastest());
+        let [forward, reverse] = [&self.forward, &self.reverse].map(|c| c.config().rate.fastest());
         let fastest = forward.max(reverse);
         if fastest.bits_per_s() < REAL_TIME_BELOW_BITS_PER_S {
             warn(
@@ -392,6 +284,15 @@ impl Worker {
             warn("a nice value of -15", set_nice(NICE));
         }
         warnings
+    }
+}
+
+/// Asks whether there is something to read.
+fn poll_entry(descriptor: BorrowedFd<'_>) -> libc::pollfd {
+    libc::pollfd {
+        fd: descriptor.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
     }
 }
 

@@ -58,7 +58,8 @@ fn a_stopped_path_leaves_no_thread_no_process_and_no_namespace() {
     );
     assert!(!sleeping.wait().unwrap().success());
     assert!(!shell.wait().unwrap().success());
-    assert_eq!(threads_of_lane(20), 0);
+    // A thread that has been joined may still be on its way out of its namespaces.
+    assert!(comes_true(|| threads_of_lane(20) == 0));
     assert!(comes_true(|| !inodes
         .iter()
         .any(|&inode| namespace_is_held(inode))));

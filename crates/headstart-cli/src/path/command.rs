@@ -90,6 +90,7 @@ pub(super) fn run_to_end(
     namespace: &Namespace,
     command: Command,
     events: &Events,
+    is_shell: bool,
 ) -> Result<Ending, Failure> {
     let mut child = namespace.spawn(command)?;
     let pid = Pid::from_raw(child.id().cast_signed());
@@ -101,19 +102,25 @@ pub(super) fn run_to_end(
             let _ = ended.send(Event::Ended(child.wait()));
         })
         .context("cannot start a thread to wait for the command")?;
-    match events
-        .events
-        .recv()
-        .context("nothing waits for the command any more")?
-    {
-        Event::Ended(status) => Ok(Ending::of(status.context("cannot wait for the command")?)),
-        Event::Signal(signal) => {
-            // A terminal sends SIGINT to the command as well. Others may have told only us.
-            let ended = signal == SIGINT && events.end_within(INTERRUPT_PATIENCE).is_some();
-            if !ended && kill(pid, Signal::SIGTERM).is_ok() {
-                let _ = events.end_within(TERMINATE_PATIENCE);
+    loop {
+        match events
+            .events
+            .recv()
+            .context("nothing waits for the command any more")?
+        {
+            Event::Ended(status) => {
+                return Ok(Ending::of(status.context("cannot wait for the command")?));
             }
-            Ok(Ending::Signalled(signal))
+            // The terminal's interrupt is for what runs in the shell, and not for us.
+            Event::Signal(SIGINT) if is_shell => {}
+            Event::Signal(signal) => {
+                // A terminal sends SIGINT to the command as well. Others may have told only us.
+                let ended = signal == SIGINT && events.end_within(INTERRUPT_PATIENCE).is_some();
+                if !ended && kill(pid, Signal::SIGTERM).is_ok() {
+                    let _ = events.end_within(TERMINATE_PATIENCE);
+                }
+                return Ok(Ending::Signalled(signal));
+            }
         }
     }
 }

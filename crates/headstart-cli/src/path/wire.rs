@@ -47,6 +47,10 @@ pub(super) struct WireArgs {
 }
 
 impl WireArgs {
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     pub(super) fn apply(&self, forward: &mut LinkConfig, reverse: &mut LinkConfig) {
         forward.loss.clone_from(&self.loss);
         forward.jitter = self.jitter;

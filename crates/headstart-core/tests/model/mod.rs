@@ -11,6 +11,7 @@
 )]
 
 pub(crate) mod oracle;
+mod paced_growth;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,20 +6,21 @@ use headstart_core::{
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
+use super::paced_growth::PacedGrowth;
 use super::{Lesson, Step};
 use EventKind::{Ack, Idle, Loss, Open, Send};
-use Phase::{Armed, Clocked, Native, OpenLoop, Recovering};
+use Phase::{Armed, Clocked, Native, OpenLoop, Recovering, SlowStart};
 
 /// From where to where an event may lead.
 type Moves = &'static [(EventKind, &'static [Phase], &'static [Phase])];
 
 /// For start-ups without rules of their own: a connection begins and resumes without anything in flight, and a
 /// loss ends the start or is repaired without penalty.
-const ANY: &[Phase] = &[Native, Armed, OpenLoop, Clocked, Recovering];
+const ANY: &[Phase] = &[Native, Armed, OpenLoop, Clocked, Recovering, SlowStart];
 const GENERAL_MOVES: Moves = &[
     (Open, &[Native], &[Native, Armed]),
     (Idle, ANY, &[Native, Armed]),
-    (Send, ANY, &[Native, Armed, OpenLoop, Clocked]),
+    (Send, ANY, &[Native, Armed, OpenLoop, Clocked, SlowStart]),
     (Ack, ANY, ANY),
     (Loss, ANY, &[Native, Recovering]),
 ];
@@ -47,6 +48,28 @@ const FAST_START_MOVES: Moves = &[
         &[Recovering, Native],
     ),
 ];
+/// A Swifter Start for TCP 3.1: a burst, its ACKs, paced slow start, and then standard for good.
+const SWIFT_START_MOVES: Moves = &[
+    (Open, &[Native], &[Native, Armed]),
+    (Idle, &[Native, SlowStart], &[Native]),
+    (Send, &[Native], &[Native]),
+    (Send, &[Armed], &[OpenLoop]),
+    (Send, &[SlowStart], &[SlowStart]),
+    (Ack, &[Native], &[Native]),
+    (Ack, &[OpenLoop], &[OpenLoop, SlowStart, Native]),
+    (Ack, &[SlowStart], &[SlowStart, Native]),
+    (Loss, &[Native, OpenLoop, SlowStart], &[Native]),
+];
+/// The same without the burst (4.3).
+const PACED_MOVES: Moves = &[
+    (Open, &[Native], &[Native, Armed]),
+    (Idle, &[Native, SlowStart], &[Native]),
+    (Send, &[Native], &[Native]),
+    (Send, &[Armed, SlowStart], &[SlowStart]),
+    (Ack, &[Native], &[Native]),
+    (Ack, &[SlowStart], &[SlowStart, Native]),
+    (Loss, &[Native, SlowStart], &[Native]),
+];
 
 struct Rules {
     moves: Moves,
@@ -59,7 +82,7 @@ struct Rules {
 fn rules(startup: Startup) -> Rules {
     let general = Rules {
         moves: GENERAL_MOVES,
-        paced_in: &[Armed, OpenLoop, Clocked, Recovering],
+        paced_in: &[Armed, OpenLoop, Clocked, Recovering, SlowStart],
         most_pkts: |params, _| params.get("max_window_pkts").unwrap_or(u32::MAX),
     };
     match startup.name() {
@@ -73,6 +96,16 @@ fn rules(startup: Startup) -> Rules {
         "su_fast_start" => Rules {
             moves: FAST_START_MOVES,
             paced_in: &[OpenLoop],
+            ..general
+        },
+        "su_swift_start" => Rules {
+            moves: SWIFT_START_MOVES,
+            paced_in: &[SlowStart],
+            ..general
+        },
+        "su_paced" => Rules {
+            moves: PACED_MOVES,
+            paced_in: &[SlowStart],
             ..general
         },
         _ => general,
@@ -89,6 +122,7 @@ pub(crate) struct Oracle {
     /// Where the window began, and with which threshold.
     begin_byte: u64,
     begin_ssthresh_pkts: u32,
+    paced_growth: Option<PacedGrowth>,
 }
 
 impl Oracle {
@@ -101,6 +135,7 @@ impl Oracle {
             before_pause_pkts: 0,
             begin_byte: 0,
             begin_ssthresh_pkts: INFINITE_SSTHRESH,
+            paced_growth: PacedGrowth::of(params),
         }
     }
 
@@ -123,6 +158,9 @@ impl Oracle {
         self.pacing(verdict)?;
         if event.kind == Loss as u8 {
             self.losses(verdict)?;
+        }
+        if let Some(growth) = &mut self.paced_growth {
+            growth.judge(step)?;
         }
         self.held = *verdict;
         Ok(())

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headstart_core::{Params, Startup};
-use headstart_kernel::{Attachment, Kernel, KernelError, Options, RecordLevel};
+use headstart_core::{Params, Startup, why_name};
+use headstart_kernel::{Attachment, Kernel, KernelError, Options, Record, RecordLevel};
 use headstart_link::LinkConfig;
 use headstart_path::{Direction, Emulation, PacketFate, PacketRecord, PathConfig};
 use nix::sys::socket::{setsockopt as set_option, sockopt};
@@ -67,7 +67,12 @@ pub fn everything() -> Options {
 
 /// `su_fast_start` alone, with some parameters set.
 pub fn fast_start(settings: &[(&str, u64)]) -> Options {
-    let mut params = Params::new(Startup::named("su_fast_start").unwrap());
+    only("su_fast_start", settings)
+}
+
+/// One start-up alone, with some parameters set.
+pub fn only(name: &str, settings: &[(&str, u64)]) -> Options {
+    let mut params = Params::new(Startup::named(name).unwrap());
     for (name, value) in settings {
         params.set(name, *value).unwrap();
     }
@@ -105,10 +110,9 @@ impl Lane {
             LinkConfig::new(rate.parse().unwrap(), delay, queue)
         };
         let config = PathConfig {
-            forward: link(rate),
-            reverse: link(reverse_rate),
             lane,
             log_packets: true,
+            ..PathConfig::new(link(rate), link(reverse_rate))
         };
         let emulation = Emulation::start(config).unwrap();
         let marker = kernel.marker().unwrap();
@@ -132,6 +136,14 @@ impl Lane {
             server,
             listener,
         }
+    }
+
+    /// A receiver whose window does not stand in the way.
+    pub fn open_receiver(&self) {
+        self.emulation
+            .client()
+            .set_sysctl("net.ipv4.tcp_rmem", "4096 8388608 67108864")
+            .unwrap();
     }
 
     /// The congestion control of connections that the server accepts from now on.
@@ -274,4 +286,65 @@ pub fn dropped(packets: &[PacketRecord]) -> usize {
 
 pub fn ms_between(first: &PacketRecord, last: &PacketRecord) -> f64 {
     (last.at_ns - first.at_ns) as f64 / 1e6
+}
+
+/// The round trip in which a packet left, as a fraction, counted from the first packet's arrival at the router. One
+/// is taken as 1 ms longer than the path's, which is what the hosts and a packet's own time on the wire add, and to
+/// begin 2 ms early, so that its first packets do not fall on the edge.
+fn round_trip_of(first: &PacketRecord, packet: &PacketRecord, rtt_ms: u64) -> f64 {
+    (ms_between(first, packet) + 2.0) / (rtt_ms + 1) as f64
+}
+
+/// How many data packets left in each round trip.
+pub fn by_round_trip(packets: &[PacketRecord], rtt_ms: u64) -> Vec<usize> {
+    let all = data(packets);
+    let mut counts = Vec::new();
+    for packet in &all {
+        let round = round_trip_of(all[0], packet, rtt_ms) as usize;
+        counts.resize(counts.len().max(round + 1), 0);
+        counts[round] += 1;
+    }
+    counts
+}
+
+/// The data packets of one such round trip, in each quarter of it.
+pub fn by_quarter(packets: &[PacketRecord], rtt_ms: u64, round: usize) -> [usize; 4] {
+    let all = data(packets);
+    let mut counts = [0; 4];
+    for packet in &all {
+        let quarter = (4.0 * round_trip_of(all[0], packet, rtt_ms)) as usize;
+        let place = quarter.checked_sub(4 * round);
+        if let Some(count) = place.and_then(|quarter| counts.get_mut(quarter)) {
+            *count += 1;
+        }
+    }
+    counts
+}
+
+/// That the packets of a round trip are spread over it: no quarter of it has more than half of them, and only
+/// the last may have next to none.
+pub fn assert_spread(packets: &[PacketRecord], rtt_ms: u64, round: usize) {
+    let quarters = by_quarter(packets, rtt_ms, round);
+    let all: usize = quarters.iter().sum();
+    assert!(
+        quarters.iter().all(|count| 2 * count <= all)
+            && quarters[..3].iter().all(|count| 10 * count >= all),
+        "round trip {round}, packets in each quarter: {quarters:?}"
+    );
+}
+
+/// The records of the verdicts that say why.
+pub fn that_say_why(records: &[Record]) -> Vec<(&'static str, &Record)> {
+    let said = records.iter().filter(|record| record.verdict.why != 0);
+    said.map(|record| (why_name(record.verdict.why), record))
+        .collect()
+}
+
+/// The record with that reason.
+pub fn that_says<'a>(records: &'a [Record], why: &str) -> &'a Record {
+    let said = that_say_why(records);
+    let found = said.iter().find(|(name, _)| *name == why);
+    found
+        .unwrap_or_else(|| panic!("nothing says {why}: {said:?}"))
+        .1
 }

@@ -9,7 +9,7 @@ use super::Quantity;
 /// A line is a value (`12ms`), each as likely as any other, in any order; or a value and the
 /// probability that an amount is not larger (`12ms,0.75`), both rising, the last probability being
 /// 1. Between two points the amount is interpolated linearly, and below the first point nothing
-/// lies: its probability is that of exactly its value. Empty lines and what follows `#` do not
+/// lies, so the first probability is that of exactly its value. Empty lines and what follows `#` do not
 /// count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Empirical<Q> {

@@ -67,7 +67,11 @@ impl Controller {
         backlog: &mut impl Backlog<P>,
         mut toll: Toll<'_, P>,
     ) -> Option<Waiting<P>> {
-        let (mut packet, mut ok_to_drop) = self.take(now_ns, targets, backlog)?;
+        let Some((mut packet, mut ok_to_drop)) = self.take(now_ns, targets, backlog) else {
+            // Nothing is not ok_to_drop.
+            self.dropping = false;
+            return None;
+        };
         if self.dropping {
             if !ok_to_drop {
                 // Sojourn time below TARGET: leave dropping state.
@@ -331,6 +335,16 @@ mod tests {
             }
         }
         assert!(count > 3 && queue.controller.count > 1, "{count}");
+    }
+
+    #[test]
+    fn an_empty_queue_ends_the_dropping() {
+        let mut queue = codel("codel:100000");
+        overload(&mut queue, 500, Numbered::high(0));
+        queue.controller.dropping = true;
+        while queue.fifo.pop().is_some() {}
+        assert!(queue.dequeue(500 * MS, &mut Vec::new()).is_none());
+        assert!(!queue.controller.dropping);
     }
 
     #[test]

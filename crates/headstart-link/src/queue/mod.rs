@@ -114,6 +114,61 @@ pub trait Queue<P: Packet> {
     }
 }
 
+/// A queue of any kind. An enum within and not a `Box<dyn Queue>`: a call is a jump that can be
+/// foreseen, and the usual queue is inlined into the link.
+#[derive(Debug)]
+pub struct AnyQueue<P>(pub(crate) Kind<P>);
+
+#[derive(Debug)]
+pub(crate) enum Kind<P> {
+    DropTail(DropTail<P>),
+    Red(Box<Red<P>>),
+    Codel(Box<Codel<P>>),
+    FqCodel(Box<FqCodel<P>>),
+}
+
+macro_rules! of_any_kind {
+    ($kind:expr, $queue:ident => $call:expr) => {
+        match $kind {
+            Kind::DropTail($queue) => $call,
+            Kind::Red($queue) => $call,
+            Kind::Codel($queue) => $call,
+            Kind::FqCodel($queue) => $call,
+        }
+    };
+}
+
+impl<P: Packet> Queue<P> for AnyQueue<P> {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        now_ns: u64,
+        arriving: Waiting<P>,
+        drops: &mut Vec<Dropped<P>>,
+    ) -> Option<DropReason> {
+        of_any_kind!(&mut self.0, queue => queue.enqueue(now_ns, arriving, drops))
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now_ns: u64, drops: &mut Vec<Dropped<P>>) -> Option<Waiting<P>> {
+        of_any_kind!(&mut self.0, queue => queue.dequeue(now_ns, drops))
+    }
+
+    #[inline]
+    fn len_pkts(&self) -> u32 {
+        of_any_kind!(&self.0, queue => queue.len_pkts())
+    }
+
+    #[inline]
+    fn len_bytes(&self) -> u64 {
+        of_any_kind!(&self.0, queue => queue.len_bytes())
+    }
+
+    fn marked_pkts(&self) -> u64 {
+        of_any_kind!(&self.0, queue => queue.marked_pkts())
+    }
+}
+
 /// Drops the packet that has just come.
 fn refuse<P>(
     now_ns: u64,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::QueueSpecError;
+use super::{QueueSpecError, limit};
 use crate::options::Options;
 use crate::{QueueSize, Span};
 
@@ -91,7 +91,7 @@ impl CodelSpec {
     pub(super) fn parse(options: &mut Options<'_>) -> Result<CodelSpec, QueueSpecError> {
         let default = CodelSpec::default();
         Ok(CodelSpec {
-            limit: options.limit()?.unwrap_or(default.limit),
+            limit: limit(options)?.unwrap_or(default.limit),
             target: options.value("target")?.unwrap_or(default.target),
             interval: options.value("interval")?.unwrap_or(default.interval),
             ecn: options.flag("ecn", None)?.unwrap_or(default.ecn),
@@ -120,7 +120,7 @@ impl FqCodelSpec {
     pub(super) fn parse(options: &mut Options<'_>) -> Result<FqCodelSpec, QueueSpecError> {
         let default = FqCodelSpec::default();
         Ok(FqCodelSpec {
-            limit: options.limit()?.unwrap_or(default.limit),
+            limit: limit(options)?.unwrap_or(default.limit),
             flows: options.value("flows")?.unwrap_or(default.flows),
             quantum_bytes: options.value("quantum")?.unwrap_or(default.quantum_bytes),
             target: options.value("target")?.unwrap_or(default.target),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{DEFAULT_LOW_PRIORITY_DSCP, QueueSpecError};
+use super::{DEFAULT_LOW_PRIORITY_DSCP, QueueSpecError, needed_limit};
 use crate::options::Options;
 use crate::{QueueSize, Share};
 
@@ -50,7 +50,7 @@ impl RedSpec {
     }
 
     pub(super) fn parse(options: &mut Options<'_>, priority: bool) -> Result<Self, QueueSpecError> {
-        let default = RedSpec::new(options.needed_limit()?);
+        let default = RedSpec::new(needed_limit(options)?);
         Ok(RedSpec {
             limit: default.limit,
             min: options.value("min")?.unwrap_or(default.min),

@@ -12,8 +12,8 @@ pub use delay::{JitterSpec, ReorderSpec};
 pub use error::ImpairmentError;
 pub use loss::{GilbertElliott, LossSpec};
 
-use crate::dice::{Dice, Purpose};
-use crate::{LinkConfig, Share, Span};
+use crate::dice::{Dice, Draws, Purpose};
+use crate::{Distribution, LinkConfig, Packet, Share, Span};
 use loss::Loss;
 
 /// What becomes of a packet on the wire.
@@ -31,6 +31,7 @@ pub(crate) struct Wire {
     delay_ns: u64,
     loss: Option<Loss>,
     jitter: Option<(JitterSpec, Dice)>,
+    flow_delay: Option<(Distribution<Span>, u64)>,
     reorder: Option<(ReorderSpec, Dice)>,
     duplicate: Option<(Share, Dice)>,
     /// Until when the next packet waits for the one before it.
@@ -46,6 +47,10 @@ impl Wire {
             jitter: config
                 .jitter
                 .map(|spec| (spec, Dice::new(seed, Purpose::Jitter))),
+            flow_delay: config
+                .flow_delay
+                .clone()
+                .map(|delay| (delay, config.flow_seed)),
             reorder: config
                 .reorder
                 .map(|spec| (spec, Dice::new(seed, Purpose::Reorder))),
@@ -59,11 +64,11 @@ impl Wire {
     /// Whether packets are due in the order in which they are sent.
     pub(crate) fn keeps_order(&self) -> bool {
         let jitter_does = !matches!(self.jitter, Some((JitterSpec::Unordered(_), _)));
-        jitter_does && self.reorder.is_none()
+        jitter_does && self.reorder.is_none() && self.flow_delay.is_none()
     }
 
     /// A packet whose last bit was sent at `sent_ns`; in the order of transmission.
-    pub(crate) fn carry(&mut self, sent_ns: u64) -> Passage {
+    pub(crate) fn carry(&mut self, sent_ns: u64, packet: &impl Packet) -> Passage {
         let lost = self.loss.as_mut().is_some_and(Loss::takes_next);
         let mut due_ns = sent_ns.saturating_add(self.delay_ns);
         if let Some((spec, dice)) = &mut self.jitter {
@@ -74,6 +79,11 @@ impl Wire {
                     self.in_order_ns = due_ns;
                 }
             }
+        }
+        if let Some((delay, seed)) = &self.flow_delay {
+            // The flow's hash is the number of its generator.
+            let extra = delay.sample(&mut Draws::new(*seed, packet.flow_hash()));
+            due_ns = due_ns.saturating_add(extra.as_ns());
         }
         if let Some((spec, dice)) = &mut self.reorder
             && dice.happens(spec.chance)
@@ -96,6 +106,14 @@ impl Wire {
 mod tests {
     use super::*;
     use crate::QueueSpec;
+    use crate::testing::Numbered;
+
+    fn packet_of(flow: u64) -> Numbered {
+        Numbered {
+            flow,
+            ..Numbered::high(0)
+        }
+    }
 
     fn config(seed: u64) -> LinkConfig {
         let rate = "12mbit".parse().unwrap();
@@ -108,7 +126,9 @@ mod tests {
     /// One packet a microsecond.
     fn carried(config: &LinkConfig) -> Vec<Passage> {
         let mut wire = Wire::new(config);
-        (0..1000).map(|sent| wire.carry(sent * 1000)).collect()
+        (0..1000)
+            .map(|sent| wire.carry(sent * 1000, &packet_of(sent % 4)))
+            .collect()
     }
 
     fn dues(config: &LinkConfig) -> Vec<u64> {
@@ -128,7 +148,7 @@ mod tests {
             due_ns,
             duplicated: false,
         };
-        assert_eq!(wire.carry(5000), unharmed);
+        assert_eq!(wire.carry(5000, &packet_of(0)), unharmed);
     }
 
     #[test]
@@ -171,6 +191,34 @@ mod tests {
         assert!(late_ns.iter().all(|&ns| ns == 0 || ns == 5000));
         let reordered = late_ns.iter().filter(|&&ns| ns > 0).count();
         assert!((60..140).contains(&reordered), "{reordered}");
+    }
+
+    #[test]
+    fn a_flow_has_one_delay_for_ever_and_keeps_its_order() {
+        let flow_delay: Option<Distribution<Span>> = Some("uniform:0s,1ms".parse().unwrap());
+        let with = |seed, flow_seed| LinkConfig {
+            flow_delay: flow_delay.clone(),
+            flow_seed,
+            ..config(seed)
+        };
+        assert!(!Wire::new(&with(7, 1)).keeps_order());
+        let delays = |config: &LinkConfig| -> Vec<u64> {
+            (0u64..)
+                .zip(dues(config))
+                .map(|(sent, due_ns)| due_ns - sent * 1000)
+                .collect()
+        };
+        let one_way = delays(&with(7, 1));
+        for flow in 0..4 {
+            let of_flow = |at: &usize| at % 4 == flow;
+            let first_ns = one_way[flow];
+            assert!((1000..=1_001_000).contains(&first_ns));
+            assert!((0..1000).filter(of_flow).all(|at| one_way[at] == first_ns));
+        }
+        assert_ne!(one_way[0], one_way[1]);
+        // The other direction has another seed, and the same for what belongs to the flow.
+        assert_eq!(delays(&with(!7, 1)), one_way);
+        assert_ne!(delays(&with(7, 2)), one_way);
     }
 
     #[test]

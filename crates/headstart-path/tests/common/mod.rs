@@ -17,10 +17,9 @@ pub(crate) fn symmetric(rate: &str, delay: &str, queue: &str, lane: u8) -> PathC
     let (rate, delay) = (rate.parse().unwrap(), delay.parse().unwrap());
     let link = LinkConfig::new(rate, delay, queue.parse().unwrap());
     PathConfig {
-        forward: link.clone(),
-        reverse: link,
         lane,
         log_packets: true,
+        ..PathConfig::new(link.clone(), link)
     }
 }
 

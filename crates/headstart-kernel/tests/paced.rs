@@ -1,0 +1,125 @@
+//! Paced slow start on the live kernel. What is asserted of packets was seen on the wire.
+
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+mod support;
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use headstart_core::{EventKind, Phase};
+use headstart_kernel::Kernel;
+use headstart_path::PacketRecord;
+use support::*;
+
+const RTT_MS: u64 = 100;
+
+/// 20 Mbit/s hold 166 packets in flight.
+fn fetch(kernel: &Kernel, startup: &str, v6: bool) -> Vec<PacketRecord> {
+    let lane = Lane::new(kernel, 1, "20mbit", RTT_MS, 400);
+    lane.open_receiver();
+    lane.server_uses(startup);
+    let mut client = if v6 {
+        lane.connect_v6()
+    } else {
+        lane.connect()
+    };
+    client.fetch(250_000);
+    lane.wire(&client)
+}
+
+/// 4, 8, 16, 32, 64: those beyond Linux' first 10 spread over their round trip, where slow start sends the 64 within
+/// the 19 ms in which the ACKs of 32 packets come (4.2: "the typical slow-start pattern of (vertical) bursts").
+#[test]
+fn the_window_doubles_each_round_trip_and_is_spread_over_it() {
+    let _lock = one_at_a_time();
+    for v6 in [false, true] {
+        let Some(kernel) = kernel(&only("su_paced", &[])) else {
+            return;
+        };
+        let packets = fetch(&kernel, "su_paced", v6);
+        let rounds = by_round_trip(&packets, RTT_MS);
+        assert_eq!(first_flight(&packets).len(), 4);
+        for pair in rounds[..5].windows(2) {
+            let factor = pair[1] as f64 / pair[0] as f64;
+            assert!((1.6..=2.5).contains(&factor), "{rounds:?}");
+        }
+        assert_spread(&packets, RTT_MS, 4);
+    }
+    let Some(kernel) = kernel(&only("su_standard", &[("iw_pkts", 4)])) else {
+        return;
+    };
+    let packets = fetch(&kernel, "su_standard", false);
+    let [first, ..] = by_quarter(&packets, RTT_MS, 4);
+    let all = by_round_trip(&packets, RTT_MS)[4];
+    assert!(2 * first > all, "slow start is a burst: {first} of {all}");
+}
+
+#[test]
+fn initial_window_and_growth_are_parameters() {
+    let _lock = one_at_a_time();
+    let settings = [("iw_pkts", 10), ("growth_percent", 150)];
+    let Some(kernel) = kernel(&only("su_paced", &settings)) else {
+        return;
+    };
+    let packets = fetch(&kernel, "su_paced", false);
+    assert_eq!(first_flight(&packets).len(), 10);
+    let rounds = by_round_trip(&packets, RTT_MS);
+    for pair in rounds[..5].windows(2) {
+        let factor = pair[1] as f64 / pair[0] as f64;
+        assert!((1.25..=1.8).contains(&factor), "{rounds:?}");
+    }
+}
+
+/// The cuts of CUBIC (0.7, tcp_cubic.c: beta = 717 / 1024) and of Reno (RFC 5681: a half).
+#[test]
+fn at_a_loss_the_native_control_takes_over_cubic_or_reno() {
+    let _lock = one_at_a_time();
+    for (reno, beta) in [(0, 717), (1, 512)] {
+        let Some(kernel) = kernel(&only("su_paced", &[("reno", reno)])) else {
+            return;
+        };
+        let lane = Lane::new(&kernel, 1, "10mbit", 40, 12);
+        lane.open_receiver();
+        lane.server_uses("su_paced");
+        let mut client = lane.connect();
+        client.fetch(500_000);
+        assert!(
+            dropped(&lane.wire(&client)) > 0,
+            "the queue was meant to overflow"
+        );
+        let records = kernel.take_records().unwrap();
+        let at = records
+            .iter()
+            .position(|record| record.event.kind == EventKind::Loss as u8)
+            .unwrap();
+        let (loss, after) = (&records[at], &records[at + 1..]);
+        assert_eq!(that_says(&records, "ordinary-loss").at_ns, loss.at_ns);
+        assert!(
+            after
+                .iter()
+                .all(|record| record.verdict.phase == Phase::Native as u8
+                    && record.verdict.pacing_bytes_per_s == 0
+                    && record.verdict.cwnd_pkts == 0)
+        );
+        let cut = loss.event.cwnd_pkts * beta / 1024;
+        assert_eq!(after[0].event.ssthresh_pkts, cut.max(2), "reno={reno}");
+    }
+}
+
+#[test]
+fn after_idle_the_stack_restarts_as_native_cubic_does() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = Lane::new(&kernel, 1, "20mbit", RTT_MS, 400);
+    lane.server_uses("su_paced");
+    let mut client = lane.connect();
+    client.fetch(100_000);
+    lane.wire(&client);
+    sleep(Duration::from_secs(4));
+    client.fetch(100_000);
+    assert_eq!(first_flight(&lane.wire(&client)).len(), 10);
+    that_says(&kernel.take_records().unwrap(), "paused");
+}

@@ -1,0 +1,267 @@
+//! Swift Start on the live kernel. What is asserted of packets was seen on the wire; what is asserted of an estimate
+//! follows from the times of the ACKs that it was made from, so that a busy machine only makes it another one.
+
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+mod support;
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use headstart_core::{EventKind, LossKind, Phase};
+use headstart_kernel::{Kernel, Record};
+use support::*;
+
+const RTT_MS: u64 = 100;
+/// 20 Mbit/s for 100 ms, in packets of 1500 bytes.
+const CAPACITY_PKTS: u32 = 166;
+
+fn lane(kernel: &Kernel) -> Lane {
+    let lane = Lane::new(kernel, 1, "20mbit", RTT_MS, 400);
+    lane.open_receiver();
+    lane.server_uses("su_swift_start");
+    lane
+}
+
+/// The estimate, recomputed from the events: gamma, and over how many segments it was measured.
+fn window_of(records: &[Record], gamma: u64, pkts: Option<u64>) -> u32 {
+    let sent = that_says(records, "started").event;
+    let first = that_says(records, "ack-clock").event;
+    let estimate = that_says(records, "estimated");
+    let delivered = u64::from(estimate.event.delivered_pkts - first.delivered_pkts);
+    let rtt_us = first.now_us - sent.now_us;
+    let gap_us = estimate.event.now_us - first.now_us;
+    let window = pkts.unwrap_or(delivered) * rtt_us / gap_us / gamma;
+    assert_eq!(u64::from(estimate.verdict.cwnd_pkts), window);
+    estimate.verdict.cwnd_pkts
+}
+
+#[test]
+fn four_segments_measure_the_path_and_the_window_leaves_evenly_over_a_round_trip() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = lane(&kernel);
+    for v6 in [false, true] {
+        let mut client = if v6 {
+            lane.connect_v6()
+        } else {
+            lane.connect()
+        };
+        client.fetch(300_000);
+        let packets = lane.wire(&client);
+        let records = kernel.take_records().unwrap();
+        let burst = first_flight(&packets);
+        assert_eq!(burst.len(), 4);
+        assert!(
+            ms_between(burst[0], burst[3]) < 0.2 * RTT_MS as f64,
+            "back to back"
+        );
+
+        let window = window_of(&records, 2, None);
+        let true_window = CAPACITY_PKTS / 2;
+        assert!(
+            (true_window / 2..=2 * true_window).contains(&window),
+            "a window of {window}, the path has {true_window}"
+        );
+        let rounds = by_round_trip(&packets, RTT_MS);
+        assert!(
+            (0.75..=1.2).contains(&(rounds[1] as f64 / f64::from(window))),
+            "{rounds:?} for a window of {window}"
+        );
+        assert_spread(&packets, RTT_MS, 1);
+        assert_eq!(dropped(&packets), 0);
+    }
+}
+
+/// Pairs of packets, behind the 10 that Linux does not pace and the one that it sends before it looks at the clock.
+#[test]
+fn at_most_two_segments_leave_at_a_time() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&only("su_swift_start", &[("gamma", 4)])) else {
+        return;
+    };
+    let lane = lane(&kernel);
+    let mut client = lane.connect();
+    client.fetch(70_000);
+    let packets = lane.wire(&client);
+    let paced = &data(&packets)[13..];
+    // A window of about 42: two each 5 ms.
+    let (mut bursts, mut larger, mut burst) = (1, 0, 1);
+    for pair in paced.windows(2) {
+        if ms_between(pair[0], pair[1]) < 1.0 {
+            burst += 1;
+            larger += usize::from(burst == 3);
+        } else {
+            bursts += 1;
+            burst = 1;
+        }
+    }
+    assert!(bursts >= 12, "{bursts} bursts of {} packets", paced.len());
+    // A timer that comes late sends what is due at once.
+    assert!(
+        5 * larger <= bursts,
+        "{larger} of {bursts} bursts are larger"
+    );
+}
+
+#[test]
+fn the_window_grows_by_the_factor_each_round_trip() {
+    let _lock = one_at_a_time();
+    for (percent, factors) in [(150, 1.25..1.75), (200, 1.75..2.3)] {
+        let settings = [("growth_percent", percent), ("gamma", 8)];
+        let Some(kernel) = kernel(&only("su_swift_start", &settings)) else {
+            return;
+        };
+        let lane = lane(&kernel);
+        let mut client = lane.connect();
+        client.fetch(400_000);
+        let rounds = by_round_trip(&lane.wire(&client), RTT_MS);
+        for pair in rounds[1..4].windows(2) {
+            let factor = pair[1] as f64 / pair[0] as f64;
+            assert!(factors.contains(&factor), "{percent} %: {rounds:?}");
+        }
+    }
+}
+
+#[test]
+fn the_reports_pair_measures_one_segment_over_one_gap() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&only("su_swift_start", &[("slope_acks", 0)])) else {
+        return;
+    };
+    let lane = lane(&kernel);
+    let mut client = lane.connect();
+    client.fetch(100_000);
+    let records = kernel.take_records().unwrap();
+    window_of(&records, 2, Some(1));
+    // The second ACK of the burst, and no later one.
+    let acks: Vec<_> = records
+        .iter()
+        .filter(|record| record.event.kind == EventKind::Ack as u8)
+        .take(2)
+        .map(|record| record.verdict.why)
+        .collect();
+    let reasons = ["ack-clock", "estimated"].map(|why| that_says(&records, why).verdict.why);
+    assert_eq!(acks, reasons);
+}
+
+#[test]
+fn a_clock_of_10_ms_lets_two_segments_go_each_10_ms() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&only("su_swift_start", &[("clock_us", 10_000)])) else {
+        return;
+    };
+    let lane = lane(&kernel);
+    let mut client = lane.connect();
+    client.fetch(100_000);
+    let packets = lane.wire(&client);
+    // 6 or so until all of the burst is acknowledged, then up to the tenth unpaced, then 2 each 10 ms.
+    let second = by_round_trip(&packets, RTT_MS)[1];
+    assert!(
+        (12..=34).contains(&second),
+        "{second} packets in the second round trip"
+    );
+    assert_spread(&packets, RTT_MS, 2);
+}
+
+/// The cuts of CUBIC (0.7, tcp_cubic.c: beta = 717 / 1024) and of Reno (RFC 5681: a half).
+#[test]
+fn at_a_loss_the_native_control_takes_over_cubic_or_reno() {
+    let _lock = one_at_a_time();
+    for (reno, beta) in [(0, 717), (1, 512)] {
+        let Some(kernel) = kernel(&only("su_swift_start", &[("reno", reno)])) else {
+            return;
+        };
+        let lane = Lane::new(&kernel, 1, "10mbit", 40, 12);
+        lane.open_receiver();
+        lane.server_uses("su_swift_start");
+        let mut client = lane.connect();
+        client.fetch(500_000);
+        assert!(
+            dropped(&lane.wire(&client)) > 0,
+            "the queue was meant to overflow"
+        );
+        let records = kernel.take_records().unwrap();
+        let at = records
+            .iter()
+            .position(|record| record.event.kind == EventKind::Loss as u8)
+            .unwrap();
+        let loss = &records[at];
+        assert_eq!(loss.event.loss, LossKind::Fast as u8);
+        assert_eq!(that_says(&records, "ordinary-loss").at_ns, loss.at_ns);
+        let after = &records[at + 1..];
+        assert!(
+            after
+                .iter()
+                .all(|record| record.verdict.phase == Phase::Native as u8
+                    && record.verdict.pacing_bytes_per_s == 0
+                    && record.verdict.cwnd_pkts == 0)
+        );
+        let cut = loss.event.cwnd_pkts * beta / 1024;
+        assert_eq!(after[0].event.ssthresh_pkts, cut.max(2), "reno={reno}");
+    }
+}
+
+#[test]
+fn a_response_too_short_to_measure_leaves_the_stacks_own_window() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = lane(&kernel);
+    let mut client = lane.connect();
+    client.fetch(2_000);
+    lane.wire(&client);
+    client.fetch(100_000);
+    assert_eq!(first_flight(&lane.wire(&client)).len(), 10);
+    let records = kernel.take_records().unwrap();
+    assert_eq!(that_says(&records, "burst-short").verdict.cwnd_pkts, 10);
+}
+
+#[test]
+fn after_idle_the_stack_restarts_as_native_cubic_does() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&everything()) else {
+        return;
+    };
+    let lane = lane(&kernel);
+    let mut client = lane.connect();
+    client.fetch(100_000);
+    lane.wire(&client);
+    sleep(Duration::from_secs(4));
+    client.fetch(100_000);
+    assert_eq!(first_flight(&lane.wire(&client)).len(), 10);
+    that_says(&kernel.take_records().unwrap(), "paused");
+}
+
+/// Footnote 5: standard slow start, CUBIC's with its HyStart, takes over when the paced window is acknowledged.
+#[test]
+fn pacing_may_be_for_the_first_round_trip_only() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&only("su_swift_start", &[("first_round_only", 1)])) else {
+        return;
+    };
+    let lane = lane(&kernel);
+    let mut client = lane.connect();
+    client.fetch(400_000);
+    assert_spread(&lane.wire(&client), RTT_MS, 1);
+    let records = kernel.take_records().unwrap();
+    let (ended, window) = (
+        that_says(&records, "first-round"),
+        window_of(&records, 2, None),
+    );
+    let delivered = ended.event.delivered_pkts;
+    assert!(
+        (window..window + 8).contains(&delivered),
+        "{window} packets, {delivered} delivered"
+    );
+    let later = records.iter().filter(|record| record.at_ns > ended.at_ns);
+    assert!(later.clone().count() > 10);
+    assert!(
+        later
+            .clone()
+            .all(|record| record.verdict.owns_slow_start == 0)
+    );
+}

@@ -22,6 +22,8 @@ mod records;
 mod scenario;
 mod size;
 mod summary;
+mod traffic;
+mod transport;
 #[cfg(feature = "results")]
 mod write;
 
@@ -34,5 +36,10 @@ pub use records::{Direction, Ground, PacketRow, TransferRecord, WindowRow};
 pub use scenario::{Client, Compare, Listed, Parameter, PathSpec, Scenario, Server, Transfer};
 pub use size::{ByteSize, Count};
 pub use summary::{Extremes, Summary};
+pub use traffic::{Arrivals, ENDLESS, SimTables, Sizes, Traffic, TrafficGroup, Users};
+pub use transport::{
+    AckSpec, AvoidanceSpec, GrowthSpec, HandshakeSpec, IdleSpec, LINUX_IW_PKTS, PacingSpec,
+    ReceiverSpec, RecoverySpec, RtoSpec, SackSpec, Transport, WindowSpec,
+};
 #[cfg(feature = "results")]
 pub use write::write_results;

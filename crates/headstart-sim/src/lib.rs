@@ -14,22 +14,25 @@ mod observe;
 mod packet;
 mod receiver;
 mod rtt;
+mod runner;
 mod scoreboard;
 mod sender;
 mod simulation;
 mod spec;
 mod timetable;
 mod traffic;
-mod transport;
 
 pub use memory::PathMemory;
 pub use network::Route;
 pub use observe::{Observer, Outcome, PacketFate, QueueSample, TransferDone, WindowSample};
 pub use packet::{PacketKind, SimPacket};
+pub use runner::Runner;
 pub use sender::Exit;
 pub use simulation::Simulation;
-pub use spec::{Arrivals, ENDLESS, Group, SimError, SimSpec, Sizes, Traffic, Users};
-pub use transport::{
-    AckSpec, AvoidanceSpec, GrowthSpec, HandshakeSpec, IdleSpec, LINUX_IW_PKTS, PacingSpec,
-    ReceiverSpec, RecoverySpec, RtoSpec, Runner, SackSpec, Transport, WindowSpec,
+pub use spec::{Group, SimError, SimSpec};
+
+pub use headstart_scenario::{
+    AckSpec, Arrivals, AvoidanceSpec, ENDLESS, GrowthSpec, HandshakeSpec, IdleSpec, LINUX_IW_PKTS,
+    PacingSpec, ReceiverSpec, RecoverySpec, RtoSpec, SackSpec, Sizes, Traffic, Transport, Users,
+    WindowSpec,
 };

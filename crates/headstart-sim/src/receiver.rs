@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::packet::{Block, Blocks, MOST_BLOCKS};
-use crate::transport::{AckSpec, ReceiverSpec, SackSpec, Transport, WindowSpec};
+use headstart_scenario::{AckSpec, ReceiverSpec, SackSpec, Transport, WindowSpec};
 
 /// Linux: TCP_MAX_QUICKACKS, packets acknowledged at once at the start.
 const QUICK_ACKS: u32 = 16;

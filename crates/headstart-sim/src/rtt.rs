@@ -1,6 +1,6 @@
 //! Round-trip times and the retransmission timer (RFC 6298).
 
-use crate::transport::RtoSpec;
+use headstart_scenario::RtoSpec;
 
 const NS_PER_US: u64 = 1000;
 /// RFC 6298, 2.1: before a measurement the timer is 1 s.
@@ -41,13 +41,13 @@ impl RttEstimator {
             round_end: 0,
             min_us: u32::MAX,
             min_at_ns: 0,
-            floor_us: spec.min_us(),
+            floor_us: spec.floor_us(),
         }
     }
 
     /// Another floor under 4 rttvar; it acts on the samples to come, as in Linux.
     pub(crate) fn set_floor_us(&mut self, floor_us: Option<u32>) {
-        self.floor_us = floor_us.map_or(self.spec.min_us(), u64::from);
+        self.floor_us = floor_us.map_or(self.spec.floor_us(), u64::from);
     }
 
     pub(crate) fn is_measured(&self) -> bool {
@@ -57,7 +57,7 @@ impl RttEstimator {
     /// A sample of the oldest segment that an acknowledgement covers, for the timer.
     pub(crate) fn measure(&mut self, sample_us: u32, una: u64, nxt: u64) {
         let mut sample_us = u64::from(sample_us.max(1));
-        let tick_us = self.spec.tick_us();
+        let tick_us = self.spec.ticks_us();
         if tick_us > 1 {
             // A clock of ticks: at least one, to the nearest (as ns and BSD measure).
             sample_us = ((sample_us + tick_us / 2) / tick_us).max(1) * tick_us;
@@ -135,7 +135,7 @@ impl RttEstimator {
     /// When a timer of `span_us`, begun at `now_ns`, expires: at the next tick of a coarse clock.
     pub(crate) fn expiry_ns(&self, now_ns: u64, span_us: u64) -> u64 {
         let due_ns = now_ns.saturating_add(span_us.min(MOST_RTO_US) * NS_PER_US);
-        match self.spec.tick_us() * NS_PER_US {
+        match self.spec.ticks_us() * NS_PER_US {
             0 => due_ns,
             tick_ns => due_ns.div_ceil(tick_ns).saturating_mul(tick_ns),
         }

@@ -10,11 +10,13 @@ use crate::network::Network;
 use crate::observe::{Observer, Outcome, PacketFate, QueueSample, TransferDone, WindowSample};
 use crate::packet::{CONGESTION, DUPLICATE_REPORT, NO_SACK, PacketKind, REDUCED, SimPacket};
 use crate::receiver::{Answer, Arrival, Receiver};
+use crate::runner::Runner;
 use crate::sender::{Acknowledgement, Context, Sender, StartupGlue};
-use crate::spec::{SimError, SimSpec, Traffic};
+use crate::spec::{SimError, SimSpec};
 use crate::timetable::Timetable;
 use crate::traffic::{Actor, Purpose, actors, stream};
-use crate::transport::{HandshakeSpec, Runner, Transport};
+use headstart_scenario::Traffic;
+use headstart_scenario::{HandshakeSpec, Transport};
 
 /// How often an observer is asked whether to go on, in steps.
 const STEPS_A_LOOK: u64 = 1 << 16;

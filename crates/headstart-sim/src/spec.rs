@@ -2,13 +2,10 @@
 
 use headstart_core::Path;
 use headstart_link::{Distribution, LinkConfig, Span};
-use headstart_scenario::{ByteSize, Count};
+use headstart_scenario::{Sizes, Traffic, Transport, Users};
 
 use crate::network::Route;
-use crate::transport::{Runner, Transport};
-
-/// A transfer without end: a bulk flow.
-pub const ENDLESS: ByteSize = ByteSize::from_bytes(1 << 62);
+use crate::runner::Runner;
 
 /// A simulation but for its seed.
 #[derive(Clone, Debug)]
@@ -46,83 +43,6 @@ pub struct Group {
     pub hints: bool,
     /// What it asks for.
     pub traffic: Traffic,
-}
-
-/// What is asked for, and when.
-#[derive(Clone, Debug)]
-pub enum Traffic {
-    /// Users who ask for page after page and think in between (closed loop). One page of one endless
-    /// object is a bulk flow; many pages of one object over one connection are bursts with gaps.
-    Users(Users),
-    /// Transfers that come whatever became of those before (open loop).
-    Arrivals(Arrivals),
-}
-
-/// Closed-loop traffic.
-#[derive(Clone, Debug)]
-pub struct Users {
-    /// How many there are.
-    pub users: u32,
-    /// When the first page of a user is asked for.
-    pub start: Distribution<Span>,
-    /// How much later than the user before; added to `start`.
-    pub stagger: Span,
-    /// How many pages each asks for; `None`: without end.
-    pub pages: Option<u32>,
-    /// Objects of a page.
-    pub objects: Distribution<Count>,
-    /// Whether the first object has to be there before the others are asked for.
-    pub index_first: bool,
-    /// The size of an object.
-    pub bytes: Sizes,
-    /// Connections of a user at once.
-    pub parallel: u8,
-    /// Whether they are kept for the next page.
-    pub persistent: bool,
-    /// From the end of a page to the request for the next.
-    pub think: Distribution<Span>,
-}
-
-/// Sizes of objects.
-#[derive(Clone, Debug)]
-pub enum Sizes {
-    /// By lot.
-    Drawn(Distribution<ByteSize>),
-    /// These, one after the other, and then again.
-    InTurn(Vec<ByteSize>),
-}
-
-/// Open-loop traffic.
-#[derive(Clone, Debug)]
-pub struct Arrivals {
-    /// When the first gap begins.
-    pub start: Span,
-    /// How many transfers; `None`: without end.
-    pub transfers: Option<u64>,
-    /// From one transfer to the next; exponential: a Poisson process.
-    pub gap: Distribution<Span>,
-    /// The size of a transfer.
-    pub bytes: Distribution<ByteSize>,
-    /// Over how many lasting connections, in turn; `None`: each over its own.
-    pub connections: Option<u32>,
-}
-
-impl Users {
-    /// One bulk flow that starts then.
-    pub fn bulk(start: Span) -> Users {
-        Users {
-            users: 1,
-            start: Distribution::fixed(start),
-            stagger: Span::ZERO,
-            pages: Some(1),
-            objects: Distribution::fixed(Count(1)),
-            index_first: false,
-            bytes: Sizes::Drawn(Distribution::fixed(ENDLESS)),
-            parallel: 1,
-            persistent: true,
-            think: Distribution::fixed(Span::ZERO),
-        }
-    }
 }
 
 /// A simulation that cannot be, with what to change.

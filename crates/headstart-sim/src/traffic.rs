@@ -2,7 +2,8 @@
 
 use headstart_link::{Distribution, Draws, Span};
 
-use crate::spec::{Arrivals, Group, Sizes, Traffic, Users};
+use crate::spec::Group;
+use headstart_scenario::{Arrivals, Sizes, Traffic, Users};
 
 /// The streams of the generator: one for each purpose, so that what is drawn for one does not shift
 /// the others, and the same work is asked for whatever the start-ups make of it.

@@ -3,8 +3,8 @@
 mod cubic;
 mod hystart;
 
-use crate::transport::AvoidanceSpec;
 use cubic::Cubic;
+use headstart_scenario::AvoidanceSpec;
 use hystart::Hystart;
 
 /// The congestion control of a connection.

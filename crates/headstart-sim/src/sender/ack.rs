@@ -4,7 +4,7 @@ use super::{Context, Sender, State};
 use crate::avoidance::{AckTrain, Growth};
 use crate::packet::{Block, Blocks};
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS_OUT, SACKED};
-use crate::transport::{GrowthSpec, RecoverySpec};
+use headstart_scenario::{GrowthSpec, RecoverySpec};
 
 /// What an acknowledgement says.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use headstart_core::{INFINITE_SSTHRESH, LossKind};
 use super::ack::News;
 use super::{Context, Sender, State};
 use crate::scoreboard::{EVER_RETRANS, LOST, SACKED};
-use crate::transport::RecoverySpec;
+use headstart_scenario::RecoverySpec;
 
 impl Sender {
     /// RFC 6582, section 3.2.

@@ -22,7 +22,7 @@ use crate::packet::{
 };
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS_OUT, Scoreboard, Segment};
-use crate::transport::{IdleSpec, PacingSpec, RecoverySpec, Transport};
+use headstart_scenario::{IdleSpec, PacingSpec, RecoverySpec, Transport};
 
 pub(crate) use ack::Acknowledgement;
 pub use startup::Exit;

@@ -2,7 +2,7 @@
 
 use super::{Context, Sender, State};
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS_OUT, SACKED};
-use crate::transport::RecoverySpec;
+use headstart_scenario::RecoverySpec;
 
 /// Linux: TCP_TIMEOUT_MIN, two ticks of 1 ms.
 const LEAST_TIMEOUT_NS: u64 = 2_000_000;

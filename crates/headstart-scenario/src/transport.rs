@@ -1,6 +1,5 @@
-//! How the two ends of a connection behave: everything that a scenario can choose of TCP.
+//! `[transport]`: how the two ends of a simulated connection behave, everything that can be chosen of TCP.
 
-use headstart_core::Params;
 use serde::{Deserialize, Serialize};
 
 /// The retransmission timer (RFC 6298).
@@ -33,7 +32,8 @@ impl RtoSpec {
         }
     }
 
-    pub(crate) fn min_us(&self) -> u64 {
+    /// The floor under 4 rttvar, in us.
+    pub fn floor_us(&self) -> u64 {
         match self.as_linux {
             true => u64::from(self.min_us),
             // RFC 6298, 2.3: max(G, K RTTVAR).
@@ -41,18 +41,21 @@ impl RtoSpec {
         }
     }
 
-    pub(crate) fn least_rto_us(&self) -> u64 {
+    /// The least the whole timer may be, in us.
+    pub fn least_rto_us(&self) -> u64 {
         match self.as_linux {
             true => 0,
             false => u64::from(self.min_us),
         }
     }
 
-    pub(crate) fn tick_us(&self) -> u64 {
+    /// The length of a tick, in us; 0: none.
+    pub fn ticks_us(&self) -> u64 {
         u64::from(self.tick_us)
     }
 
-    pub(crate) fn linux_variance(&self) -> bool {
+    /// Whether the variance is computed as in Linux.
+    pub fn linux_variance(&self) -> bool {
         self.as_linux
     }
 }
@@ -298,13 +301,4 @@ impl Transport {
     pub const fn uses_sack(&self) -> bool {
         !matches!(self.receiver.sack, SackSpec::Off) && !self.recovery.is_new_reno()
     }
-}
-
-/// Who decides how the window starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runner {
-    /// The stack itself.
-    Native,
-    /// A start-up of `core/`, with its parameters.
-    Startup(Params),
 }

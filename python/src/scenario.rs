@@ -41,12 +41,15 @@ pub(crate) fn load_scenario(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_,
 fn path_of<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyDict>> {
     let path = &scenario.path;
     let dict = PyDict::new(py);
-    dict.set_item("rate_bits_per_s", path.rate.bits_per_s())?;
-    dict.set_item("reverse_rate_bits_per_s", path.reverse_rate.bits_per_s())?;
-    dict.set_item("delay_ms", path.delay.as_ms_f64())?;
-    dict.set_item("reverse_delay_ms", path.reverse_delay.as_ms_f64())?;
-    dict.set_item("queue", path.queue.to_string())?;
-    dict.set_item("reverse_queue", path.reverse_queue.to_string())?;
+    dict.set_item("rate_bits_per_s", path.forward.rate.nominal().bits_per_s())?;
+    dict.set_item(
+        "reverse_rate_bits_per_s",
+        path.reverse.rate.nominal().bits_per_s(),
+    )?;
+    dict.set_item("delay_ms", path.forward.delay.as_ms_f64())?;
+    dict.set_item("reverse_delay_ms", path.reverse.delay.as_ms_f64())?;
+    dict.set_item("queue", path.forward.queue.to_string())?;
+    dict.set_item("reverse_queue", path.reverse.queue.to_string())?;
     Ok(dict)
 }
 

@@ -1,8 +1,11 @@
 //! `headstart doctor`: what this machine can do, and what is left over.
 
+use std::fmt;
+
 use anyhow::{Context, anyhow};
 use clap::Args;
 use headstart_kernel::{CheckVerdict, Leftover, Probe, leftovers};
+use headstart_path::{LeftProcess, left_processes};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -26,7 +29,16 @@ pub(crate) struct DoctorArgs {
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let probe = Probe::run();
-    let left = leftovers();
+    let left: Vec<Left> = leftovers()
+        .into_iter()
+        .map(Left::OfKernel)
+        .chain(left_processes().into_iter().map(Left::OfPath))
+        .collect();
+    // Shown before anything is ended; the removal goes on past what cannot be removed.
+    if args.clean && !args.json && !left.is_empty() {
+        eprintln!("headstart: removing:");
+        left.iter().for_each(|item| eprintln!("  {item}"));
+    }
     let mut failed = Vec::new();
     if args.clean {
         failed.extend(left.iter().filter_map(|item| item.remove().err()));
@@ -38,7 +50,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
             "verb": "doctor",
             "can_run_startups": verdict.is_ok(),
             "checks": probe.checks,
-            "leftovers": left.iter().map(Leftover::to_string).collect::<Vec<_>>(),
+            "leftovers": left.iter().map(Left::to_string).collect::<Vec<_>>(),
             "cleaned": args.clean && failed.is_empty(),
         });
         let text = serde_json::to_string_pretty(&document).context("cannot write the findings")?;
@@ -47,12 +59,38 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
         output::print(&findings(&probe, &left, args.clean))?;
     }
     if let Some(error) = failed.into_iter().next() {
-        return Err(Failure::Run(error.into()));
+        return Err(Failure::Run(error));
     }
     verdict.map_err(|error| Failure::CannotHere(anyhow!(error)))
 }
 
-fn findings(probe: &Probe, left: &[Leftover], cleaned: bool) -> String {
+/// Something of ours without an owner.
+enum Left {
+    OfKernel(Leftover),
+    OfPath(LeftProcess),
+}
+
+impl Left {
+    fn remove(&self) -> anyhow::Result<()> {
+        match self {
+            Left::OfKernel(item) => Ok(item.remove()?),
+            Left::OfPath(process) => process
+                .end()
+                .with_context(|| format!("cannot end {process}")),
+        }
+    }
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Left::OfKernel(item) => item.fmt(f),
+            Left::OfPath(process) => process.fmt(f),
+        }
+    }
+}
+
+fn findings(probe: &Probe, left: &[Left], cleaned: bool) -> String {
     let mut table = Table::new(&["", "check", "found", "what to do"], 0..0);
     for check in &probe.checks {
         let mark = match check.verdict {

@@ -10,11 +10,12 @@ mod wire;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use headstart_link::{RateSpec, Trace};
+use headstart_link::{Preset, RateSpec, Trace};
 use headstart_path::background::{Background, BackgroundConfig, BackgroundReport};
 use headstart_path::{
     Emulation, LinkConfig, LogFiles, Namespace, PathConfig, PathError, PathReport, QueueSpec, Span,
@@ -42,11 +43,17 @@ const LEAST_QUEUE_PKTS: u32 = 10;
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct PathArgs {
+    /// A whole path by name: directpc, satellite, cable-1998, t1, t1-satellite, t3-satellite, dsl,
+    /// docsis, wifi; what is given beside it stands in its place
+    #[arg(long, value_name = "NAME", value_parser = preset_named)]
+    preset: Option<&'static Preset>,
+
     /// Rate from server to client ("down"): 12mbit, 1.5mbit, 100kbit; or in steps, 12mbit@0s,1mbit@10s,
-    /// from the beginning again with ,repeat@20s
+    /// from the beginning again with ,repeat@20s; or a shared access link, wifi:26mbit/65mbit or
+    /// docsis:384kbit
     #[arg(
         long,
-        required_unless_present = "rate_trace",
+        required_unless_present_any = ["rate_trace", "preset"],
         conflicts_with = "rate_trace"
     )]
     rate: Option<RateSpec>,
@@ -64,12 +71,12 @@ pub(crate) struct PathArgs {
     reverse_rate_trace: Option<PathBuf>,
 
     /// Round-trip time of the empty path, half of it each way, like 400ms
-    #[arg(long, value_name = "TIME")]
-    rtt: Span,
+    #[arg(long, value_name = "TIME", required_unless_present = "preset")]
+    rtt: Option<Span>,
 
     /// Queue in front of the server-to-client link: drop-tail:400, priority:400, red:400,min=50,max=150,
     /// priority-red:..., codel, fq-codel; sizes in packets, bytes (64KiB) or 1bdp
-    /// [default: drop-tail of one bandwidth-delay product, at least 10 packets]
+    /// [default: the preset's; drop-tail of one bandwidth-delay product, at least 10 packets]
     #[arg(long)]
     queue: Option<QueueSpec>,
 
@@ -137,8 +144,8 @@ pub(crate) struct PathArgs {
 }
 
 const AFTER_HELP: &str = "\
-The hosts know each other as server and client (of several: server1, client1, server2, ...), without a
-change to the machine's /etc/hosts. The addresses are 10.77.LANE.1 and .2 (server2 and client2: .3 and .4)
+The hosts know each other as server and client (of several: server1, client1, server2, ...; server-v6 for
+IPv6), without a change to the machine's /etc/hosts. The addresses are 10.77.LANE.1 and .2 (server2 and client2: .3 and .4)
 and fd77:0:LANE::1 and ::2.
 
 Environment of CMD and the server:
@@ -170,35 +177,40 @@ impl PathArgs {
         let read = |file: &Option<PathBuf>| file.as_deref().map(read_trace).transpose();
         let rate = match read(&self.rate_trace)? {
             Some(trace) => trace,
-            // One of the two is there, or this would not have been parsed.
+            // One of the three is there, or this would not have been parsed.
             None => self
-                .rate
-                .clone()
-                .context("neither --rate nor --rate-trace")?,
+                .or_preset(self.rate.clone(), |preset| preset.rate)?
+                .context("neither --rate nor --rate-trace nor --preset")?,
         };
         let reverse_rate = read(&self.reverse_rate_trace)?.or(self.reverse_rate.clone());
-        let queue = self.queue.unwrap_or_else(|| {
+        let reverse_rate = self.or_preset(reverse_rate, |preset| preset.reverse_rate)?;
+        let rtt = self
+            .or_preset(self.rtt, |preset| preset.rtt)?
+            .context("neither --rtt nor --preset")?;
+        let queue = self.or_preset(self.queue, |preset| preset.queue)?;
+        let queue = queue.unwrap_or_else(|| {
             let (rate, bytes) = (rate.nominal(), FULL_PACKET_BYTES);
-            QueueSpec::drop_tail_of_one_bdp(rate, self.rtt, bytes, LEAST_QUEUE_PKTS)
+            QueueSpec::drop_tail_of_one_bdp(rate, rtt, bytes, LEAST_QUEUE_PKTS)
         });
+        let reverse_queue = self.or_preset(self.reverse_queue, |preset| preset.reverse_queue)?;
         let link = |rate: RateSpec, delay_ns, queue: QueueSpec| {
             let queue = match self.priority_dscp {
                 Some(dscp) => queue.with_low_priority_dscp(dscp),
                 None => queue,
             };
             LinkConfig {
-                rtt: self.rtt,
+                rtt,
                 ..LinkConfig::new(rate.nominal(), Span::from_ns(delay_ns), queue)
             }
             .with_rate(rate)
         };
-        let reverse_delay_ns = self.rtt.as_ns() / 2;
+        let reverse_delay_ns = rtt.as_ns() / 2;
         let mut reverse = link(
             reverse_rate.unwrap_or(rate.clone()),
             reverse_delay_ns,
-            self.reverse_queue.unwrap_or(queue),
+            reverse_queue.unwrap_or(queue),
         );
-        let mut forward = link(rate, self.rtt.as_ns() - reverse_delay_ns, queue);
+        let mut forward = link(rate, rtt.as_ns() - reverse_delay_ns, queue);
         self.wire.apply(&mut forward, &mut reverse);
         Ok(PathConfig {
             forward,
@@ -213,6 +225,30 @@ impl PathArgs {
             },
         })
     }
+
+    /// What is given, or else what the preset says.
+    fn or_preset<T>(
+        &self,
+        given: Option<T>,
+        text: fn(&Preset) -> &'static str,
+    ) -> anyhow::Result<Option<T>>
+    where
+        T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
+    {
+        match (given, self.preset) {
+            (None, Some(preset)) => Ok(Some(text(preset).parse()?)),
+            (given, _) => Ok(given),
+        }
+    }
+}
+
+fn preset_named(name: &str) -> Result<&'static Preset, String> {
+    Preset::named(name).ok_or_else(|| {
+        let known: Vec<&str> = Preset::ALL.iter().map(|preset| preset.name).collect();
+        let hint = headstart_scenario::nearest(name, &known);
+        let hint = hint.map(|near| format!("did you mean {near}? "));
+        format!("{}known are {}", hint.unwrap_or_default(), known.join(", "))
+    })
 }
 
 /// A trace in mahimahi's format.
@@ -432,6 +468,27 @@ mod tests {
             said.contains(&format!("{name}:2: 1 is earlier than 2")),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_preset_is_a_whole_path_and_options_beside_it_stand_in_its_place() {
+        let path = config("--preset docsis --rtt 80ms");
+        assert_eq!(path.forward.rate.to_string(), "10mbit");
+        assert!(path.reverse.rate.to_string().starts_with("docsis:384kbit"));
+        assert_eq!(path.reverse.queue.to_string(), "drop-tail:50");
+        assert_eq!(path.forward.rtt.to_string(), "80ms");
+        let arguments = ["path", "--preset", "wify", "--", "true"];
+        let said = Only::try_parse_from(arguments).err().unwrap().to_string();
+        assert!(said.contains("did you mean wifi?"), "{said}");
+    }
+
+    #[test]
+    fn the_delay_of_a_flow_is_drawn_from_the_same_seed_in_both_directions() {
+        let delays = "--flow-delay exp:10ms --reverse-flow-delay uniform:0ms,5ms --seed 7";
+        let path = config(&format!("--rate 12mbit --rtt 40ms {delays}"));
+        assert_eq!(path.forward.flow_delay.unwrap().to_string(), "exp:10ms");
+        assert!(path.reverse.flow_delay.is_some());
+        assert_eq!(path.forward.flow_seed, path.reverse.flow_seed);
     }
 
     #[test]

@@ -84,6 +84,13 @@ impl Plan {
         seed: Option<u64>,
         settings: &[String],
     ) -> Result<Plan, CompareError> {
+        if scenario.cases.is_empty() {
+            return Err(CompareError::Option(format!(
+                "{}: there is no [[case]] in it, and its traffic is for the simulator; \
+                 run headstart sim, or add a [[case]]",
+                scenario.file()
+            )));
+        }
         let mut warnings = Vec::new();
         let mut runners = Vec::new();
         let available = available_controls();
@@ -162,10 +169,7 @@ impl Plan {
 
     /// The path of lane `lane`.
     pub fn path(&self, lane: u8) -> PathConfig {
-        let (mut forward, mut reverse) =
-            (self.scenario.path.forward(), self.scenario.path.reverse());
-        forward.seed = self.seed;
-        reverse.seed = !self.seed;
+        let (forward, reverse) = self.scenario.path.seeded(self.seed);
         PathConfig {
             lane,
             log_packets: true,
@@ -187,7 +191,8 @@ impl Plan {
             2.0
         };
         let bits = case.bytes().bytes() as f64 * 8.0;
-        round_trips * self.rtt_ms() + bits * 1000.0 / self.scenario.path.rate.bits_per_s() as f64
+        round_trips * self.rtt_ms()
+            + bits * 1000.0 / self.scenario.path.forward.rate.nominal().bits_per_s() as f64
     }
 }
 
@@ -295,10 +300,11 @@ fn set_from_option(setting: &str, runners: &mut [Runner]) -> Result<(), CompareE
 fn side_by_side(scenario: &Scenario, runners: usize) -> usize {
     let path = &scenario.path;
     let each = path
+        .forward
         .rate
-        .bits_per_s()
-        .max(path.reverse_rate.bits_per_s())
-        .max(1);
+        .fastest()
+        .max(path.reverse.rate.fastest())
+        .bits_per_s();
     let room = (SIDE_BY_SIDE_BITS_PER_S / each).clamp(1, SIDE_BY_SIDE_MOST);
     runners.min(room as usize)
 }

@@ -12,6 +12,7 @@ mod line;
 mod link;
 mod options;
 mod packet;
+mod preset;
 mod queue;
 mod rate;
 mod share;
@@ -29,6 +30,7 @@ pub use distribution::{
 };
 pub use link::{Counters, Departed, DropCounts, Fate, Link, LinkConfig};
 pub use packet::{FULL_PACKET_BYTES, Packet};
+pub use preset::Preset;
 pub use queue::{AnyQueue, DropReason, Dropped, Queue, Waiting};
 pub use rate::{RateSchedule, RateSpec, RateSpecError, Trace};
 pub use share::{Share, ShareError};

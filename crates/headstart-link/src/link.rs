@@ -60,6 +60,16 @@ impl LinkConfig {
         }
     }
 
+    /// What the queue has to know of the link.
+    #[must_use]
+    pub fn queue_context(&self) -> QueueContext {
+        QueueContext {
+            rate: self.rate.nominal(),
+            rtt: self.rtt,
+            seed: self.seed,
+        }
+    }
+
     /// The same link at this rate.
     #[must_use]
     pub fn with_rate(self, rate: RateSpec) -> LinkConfig {
@@ -180,7 +190,7 @@ impl<P: Packet> Link<P> {
     /// An empty, idle link whose schedule or trace begins at time 0.
     ///
     /// # Errors
-    /// A queue that cannot be, see [`QueueSpec::check`].
+    /// A queue that cannot be, see [`QueueSpec::check_on`].
     pub fn new(config: &LinkConfig) -> Result<Link<P>, QueueSpecError> {
         Link::starting_at(config, 0)
     }
@@ -188,13 +198,9 @@ impl<P: Packet> Link<P> {
     /// An empty, idle link whose schedule or trace begins at `origin_ns`.
     ///
     /// # Errors
-    /// A queue that cannot be, see [`QueueSpec::check`].
+    /// A queue that cannot be, see [`QueueSpec::check_on`].
     pub fn starting_at(config: &LinkConfig, origin_ns: u64) -> Result<Link<P>, QueueSpecError> {
-        let context = QueueContext {
-            rate: config.rate.nominal(),
-            rtt: config.rtt,
-            seed: config.seed,
-        };
+        let context = config.queue_context();
         let wire = Wire::new(config);
         let keeps_order = wire.keeps_order();
         Ok(Link {

@@ -16,8 +16,8 @@ pub enum QueueSize {
     Packets(u32),
     /// So many bytes on the wire.
     Bytes(u64),
-    /// Millionths of the bandwidth-delay product, in full packets, rounded up to whole ones and to
-    /// at least one. What it comes to is known when the link is made.
+    /// Millionths of the bandwidth-delay product, in full packets, rounded up to whole ones. What it
+    /// comes to is known when the link is made; a queue of less than one packet is refused then.
     BdpMillionths(u32),
 }
 
@@ -88,6 +88,17 @@ impl QueueSize {
                 let pkts = u32::try_from(share.div_ceil(packet)).unwrap_or(u32::MAX);
                 Limit::Packets(pkts.max(1))
             }
+        }
+    }
+
+    /// Whether it is a share that no full packet fits into.
+    pub(crate) fn is_below_one_packet(self, rate: Rate, rtt: Span) -> bool {
+        match self {
+            QueueSize::BdpMillionths(millionths) => {
+                let share = u128::from(rate.bytes_in(rtt)) * u128::from(millionths);
+                share < u128::from(FULL_PACKET_BYTES) * u128::from(QueueSize::MILLION)
+            }
+            QueueSize::Packets(_) | QueueSize::Bytes(_) => false,
         }
     }
 

@@ -96,6 +96,21 @@ pub enum QueueSpecError {
         /// Its size.
         limit: QueueSize,
     },
+    /// A share of the bandwidth-delay product that no full packet fits into on this link.
+    #[error(
+        "queue {text:?} has room for less than a full packet: the bandwidth-delay product of {rate} \
+         and {rtt} is {bdp_bytes} bytes; give a larger share, or packets, like \"drop-tail:10\""
+    )]
+    ShareBelowOnePacket {
+        /// What was given.
+        text: String,
+        /// The link's rate.
+        rate: Rate,
+        /// The path's round-trip time.
+        rtt: Span,
+        /// What these make.
+        bdp_bytes: u64,
+    },
     /// RED's thresholds are not in order, or one is in bytes and the other is not.
     #[error("queue {kind:?} needs min < max, both in packets or both in bytes (got {min}, {max})")]
     Thresholds {
@@ -264,12 +279,34 @@ impl QueueSpec {
         }
     }
 
+    /// Refuses what cannot be on a link of this kind.
+    ///
+    /// # Errors
+    /// As [`QueueSpec::check`]; also a share of the bandwidth-delay product that is less than one
+    /// packet, and thresholds of RED that come out in no order.
+    pub fn check_on(&self, context: &QueueContext) -> Result<(), QueueSpecError> {
+        self.check()?;
+        let (rate, rtt) = (context.rate, context.rtt);
+        if self.limit().is_below_one_packet(rate, rtt) {
+            return Err(QueueSpecError::ShareBelowOnePacket {
+                text: self.to_string(),
+                rate,
+                rtt,
+                bdp_bytes: rate.bytes_in(rtt),
+            });
+        }
+        match self {
+            QueueSpec::Red(red) => red.thresholds(context).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
     /// The queue itself, empty.
     ///
     /// # Errors
-    /// As [`QueueSpec::check`].
+    /// As [`QueueSpec::check_on`].
     pub fn build<P: Packet>(&self, context: &QueueContext) -> Result<AnyQueue<P>, QueueSpecError> {
-        self.check()?;
+        self.check_on(context)?;
         let limit = self.limit().resolve(context.rate, context.rtt);
         Ok(AnyQueue(match self {
             QueueSpec::DropTail { .. } => Kind::DropTail(DropTail::new(limit, None)),
@@ -416,6 +453,28 @@ mod tests {
         assert!(error("fq-codel:quantum=10").contains("at least 256"));
         assert!(error("codle:5").contains("known are drop-tail:LIMIT"));
         assert!(QueueSpec::drop_tail(0).check().is_err());
+    }
+
+    #[test]
+    fn a_queue_that_cannot_be_on_a_link_is_refused_with_the_reason() {
+        let context = |rtt: &str| QueueContext {
+            rate: "12mbit".parse().unwrap(),
+            rtt: rtt.parse().unwrap(),
+            seed: 0,
+        };
+        let error = |text: &str, rtt: &str| {
+            let refused = spec(text).check_on(&context(rtt)).unwrap_err();
+            refused.to_string()
+        };
+        let said = error("drop-tail:0.05bdp", "10ms");
+        assert!(
+            said.contains("12mbit and 10ms is 15000 bytes; give a larger share"),
+            "{said}"
+        );
+        assert!(error("codel:1bdp", "0s").contains("less than a full packet"));
+        assert!(error("red:50,min=0.1bdp,max=0.2bdp", "1ms").contains("min < max"));
+        assert!(error("red:50,min=5,max=0.2bdp", "10ms").contains("(got 5, 2)"));
+        assert!(spec("drop-tail:0.1bdp").check_on(&context("10ms")).is_ok());
     }
 
     #[test]

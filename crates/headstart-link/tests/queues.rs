@@ -89,7 +89,7 @@ fn size() -> impl Strategy<Value = QueueSize> {
     prop_oneof![
         (1u32..30).prop_map(QueueSize::Packets),
         (1500u64..30_000).prop_map(QueueSize::Bytes),
-        (1u32..300_000).prop_map(QueueSize::BdpMillionths),
+        (50_000u32..1_500_000).prop_map(QueueSize::BdpMillionths),
     ]
 }
 
@@ -301,6 +301,8 @@ fn links() -> impl Strategy<Value = LinkConfig> {
                 config.jitter = jitter.map(|text| text.parse().unwrap());
                 config.reorder = reorder.map(|text| text.parse().unwrap());
                 config.duplicate = duplicate.map(|text| text.parse().unwrap());
+                // Long enough for every share of its bandwidth-delay product.
+                config.rtt = Span::from_ns(1_000_000_000);
                 config.flow_delay = flow_delay.map(|text| text.parse().unwrap());
                 config.flow_seed = seed ^ 1;
                 config.seed = seed;

@@ -81,13 +81,16 @@ pub(crate) fn all_hosts(pairs: u8) -> impl Iterator<Item = HostId> {
     Side::BOTH.into_iter().flat_map(of)
 }
 
-/// The lines of a hosts file that make every host known by name.
+/// The lines of a hosts file that make every host known by name: `server` with its IPv4 address
+/// alone, so that no program tries IPv6 first and loses a round trip where the server listens on
+/// IPv4 only; `server-v6` for the other.
 pub(crate) fn hosts_file_lines(lane: u8, pairs: u8) -> String {
     let mut text = format!("# headstart path, lane {lane}\n");
     for host in all_hosts(pairs) {
         let (v4, v6) = host.addresses(lane);
         let names = host.names();
-        text += &format!("{v4}\t{names}\n{v6}\t{names}\n");
+        let names_v6: Vec<String> = names.split(' ').map(|name| format!("{name}-v6")).collect();
+        text += &format!("{v4}\t{names}\n{v6}\t{}\n", names_v6.join(" "));
     }
     text
 }
@@ -177,7 +180,7 @@ mod tests {
         assert_eq!(host(Side::Client, 12).to_string(), "client12");
         let lines = hosts_file_lines(3, 2);
         assert!(lines.contains("10.77.3.1\tserver server1\n"), "{lines}");
-        assert!(lines.contains("fd77:0:3::4\tclient2\n"), "{lines}");
+        assert!(lines.contains("fd77:0:3::4\tclient2-v6\n"), "{lines}");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Names of the hosts, for the programs that we start and for nobody else.
 //!
-//! A thread gets a mount namespace of its own, in which `/etc/hosts` is another file. That file has
-//! no name anywhere and is gone with the last process that sees it.
+//! A thread gets a mount namespace of its own, in which `/etc/hosts` is another file. That file is
+//! gone with the last process that sees it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use nix::mount::{MsFlags, mount};
@@ -43,27 +43,24 @@ pub(crate) fn know_hosts(lines: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a file with this text in place of `path`, in this mount namespace.
+/// Puts a file with this text in place of `path`, in this mount namespace. The file has a name only
+/// until it is there: the kernel does not mount one without.
 fn cover(path: &str, text: &str) -> io::Result<()> {
-    let mut file = nameless_file()?;
+    // Others may read it.
+    let permissions = fs::Permissions::from_mode(0o644);
+    let mut file = tempfile::Builder::new()
+        .prefix("headstart-")
+        .permissions(permissions)
+        .tempfile()?;
     file.write_all(text.as_bytes())?;
-    let source = format!("/proc/self/fd/{}", file.as_raw_fd());
     mount(
-        Some(source.as_str()),
+        Some(file.path()),
         path,
         None::<&str>,
         MsFlags::MS_BIND,
         None::<&str>,
     )?;
     Ok(())
-}
-
-/// A file that others may read, without a name.
-fn nameless_file() -> io::Result<File> {
-    let file = tempfile::tempfile()?;
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))?;
-    Ok(file)
 }
 
 /// `nsswitch.conf` with the hosts file asked first; `None` if it is already.

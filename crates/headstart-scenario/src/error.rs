@@ -140,6 +140,14 @@ pub enum Fault {
         /// The one-way delay that stands beside `rtt`.
         other: &'static str,
     },
+    /// Both ways to give a link's rate.
+    #[error("\"{rate}\" and \"{trace}\" are both given in [path]; give one of them")]
+    RateAndTrace {
+        /// `rate` or `reverse_rate`.
+        rate: &'static str,
+        /// `rate_trace` or `reverse_rate_trace`.
+        trace: &'static str,
+    },
     /// A case of a kind that the design knows and no verb carries out.
     #[error(
         "cases of kind \"stale\" are not carried out yet; use new-cold, resume-warm or new-warm"
@@ -167,6 +175,14 @@ pub enum Fault {
         bytes: crate::ByteSize,
         /// Where the first of the two stands.
         first_line: usize,
+    },
+    /// Two links or two kinds of traffic with one name.
+    #[error("{object} \"{name}\" is there already; give each [[{object}]] a name of its own")]
+    DuplicateName {
+        /// `link` or `traffic`.
+        object: &'static str,
+        /// The name.
+        name: String,
     },
     /// A start-up that is listed twice.
     #[error("start-up \"{name}\" is listed twice in [compare]; remove one")]

@@ -1,11 +1,15 @@
 //! From the TOML document to the [`Scenario`], table by table in the order of the file.
 
+mod path;
+mod traffic;
+mod transport;
+
 use headstart_link::Span;
 
 use crate::reader::{Key, Source, Table};
 use crate::{
-    Case, CaseKind, Client, Compare, Fault, Listed, Parameter, PathSpec, Scenario, ScenarioError,
-    Server, Transfer,
+    Case, CaseKind, Client, Compare, Fault, Listed, Parameter, Scenario, ScenarioError, Server,
+    Transfer,
 };
 
 const NAME: Key = Key {
@@ -39,35 +43,6 @@ const CASE: Key = Key {
 const STARTUP: Key = Key {
     name: "startup",
     example: "[startup.su_fast_start]",
-};
-
-const RATE: Key = Key {
-    name: "rate",
-    example: "\"12mbit\"",
-};
-const REVERSE_RATE: Key = Key {
-    name: "reverse_rate",
-    example: "\"1mbit\"",
-};
-const RTT: Key = Key {
-    name: "rtt",
-    example: "\"400ms\"",
-};
-const DELAY: Key = Key {
-    name: "delay",
-    example: "\"200ms\"",
-};
-const REVERSE_DELAY: Key = Key {
-    name: "reverse_delay",
-    example: "\"200ms\"",
-};
-const QUEUE: Key = Key {
-    name: "queue",
-    example: "\"drop-tail:400\"",
-};
-const REVERSE_QUEUE: Key = Key {
-    name: "reverse_queue",
-    example: "\"drop-tail:400\"",
 };
 
 const SERVER: Key = Key {
@@ -122,6 +97,10 @@ pub(crate) fn scenario(file: &str, text: &str) -> Result<Scenario, ScenarioError
         COMPARE,
         CASE,
         STARTUP,
+        traffic::TRANSPORT,
+        traffic::SIMULATION,
+        traffic::LINK,
+        traffic::TRAFFIC,
     ])?;
     let name = top.need(NAME)?.words(NAME)?.to_owned();
     let description = match top.get(DESCRIPTION) {
@@ -132,10 +111,15 @@ pub(crate) fn scenario(file: &str, text: &str) -> Result<Scenario, ScenarioError
         Some(seed) => seed.whole(0, i64::MAX.cast_unsigned())?,
         None => DEFAULT_SEED,
     };
-    let path = path(&top)?;
+    let path = path::path(&top.need(PATH)?.table("in [path]".to_owned())?)?;
     let transfer = transfer(&top)?;
     let compare = compare(&top)?;
-    let cases = cases(&top)?;
+    let sim = traffic::tables(&top, path.forward.clone(), path.reverse.clone(), path::link)?;
+    let cases = match (top.get(CASE), sim.traffic.is_empty()) {
+        // Traffic alone is enough for the simulator.
+        (None, false) => Vec::new(),
+        _ => cases(&top)?,
+    };
     let parameters = parameters(&top, &compare)?;
     Ok(Scenario {
         name,
@@ -146,65 +130,10 @@ pub(crate) fn scenario(file: &str, text: &str) -> Result<Scenario, ScenarioError
         compare,
         cases,
         parameters,
+        sim,
         file: file.to_owned(),
         source: text.to_owned(),
     })
-}
-
-fn path(top: &Table<'_>) -> Result<PathSpec, ScenarioError> {
-    let table = top.need(PATH)?.table("in [path]".to_owned())?;
-    table.only(&[
-        RATE,
-        REVERSE_RATE,
-        RTT,
-        DELAY,
-        REVERSE_DELAY,
-        QUEUE,
-        REVERSE_QUEUE,
-    ])?;
-    let rate = table.need(RATE)?.parsed(RATE)?;
-    let reverse_rate = match table.get(REVERSE_RATE) {
-        Some(value) => value.parsed(REVERSE_RATE)?,
-        None => rate,
-    };
-    let queue = table.need(QUEUE)?.parsed(QUEUE)?;
-    let reverse_queue = match table.get(REVERSE_QUEUE) {
-        Some(value) => value.parsed(REVERSE_QUEUE)?,
-        None => queue,
-    };
-    let (delay, reverse_delay) = delays(&table)?;
-    Ok(PathSpec {
-        rate,
-        reverse_rate,
-        delay,
-        reverse_delay,
-        queue,
-        reverse_queue,
-    })
-}
-
-/// The one-way delays: half of `rtt` each (of an odd number of ns the greater half goes back), or
-/// as given.
-fn delays(table: &Table<'_>) -> Result<(Span, Span), ScenarioError> {
-    let one_way = [DELAY, REVERSE_DELAY]
-        .into_iter()
-        .find(|key| table.get(*key).is_some());
-    match (table.get(RTT), one_way) {
-        (Some(_), Some(other)) => {
-            let fault = Fault::RttAndDelay { other: other.name };
-            Err(table.need(other)?.error(fault))
-        }
-        (Some(rtt), None) => {
-            let rtt: Span = rtt.parsed(RTT)?;
-            let delay = Span::from_ns(rtt.as_ns() / 2);
-            Ok((delay, Span::from_ns(rtt.as_ns() - delay.as_ns())))
-        }
-        (None, Some(_)) => Ok((
-            table.need(DELAY)?.parsed(DELAY)?,
-            table.need(REVERSE_DELAY)?.parsed(REVERSE_DELAY)?,
-        )),
-        (None, None) => table.need(RTT)?.parsed(RTT).map(|rtt| (rtt, rtt)),
-    }
 }
 
 fn transfer(top: &Table<'_>) -> Result<Transfer, ScenarioError> {

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::fs;
+use std::io;
+use std::path::Path;
 use std::str::FromStr;
+
+use headstart_link::{Distribution, Quantity, RateSpec, Trace};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -48,6 +53,12 @@ impl<'a> Source<'a> {
             line: Some(line),
             fault: Box::new(fault),
         }
+    }
+
+    /// The text of a file that is named from where the scenario is.
+    fn beside(&self, file: &str) -> io::Result<String> {
+        let folder = Path::new(self.file).parent().unwrap_or(Path::new(""));
+        fs::read_to_string(folder.join(file))
     }
 
     fn line_at(&self, position: usize) -> usize {
@@ -116,6 +127,14 @@ impl<'a> Table<'a> {
             };
             self.source.error(self.line, fault)
         })
+    }
+
+    /// What is wrong with `key`, where no line of the file says it.
+    pub(crate) fn bad(&self, key: Key, cause: &dyn Display) -> ScenarioError {
+        let (place, cause) = (self.place.clone(), cause.to_string());
+        let key = key.name;
+        self.source
+            .error(self.line, Fault::BadValue { key, place, cause })
     }
 
     /// All keys with their values, by the order of the file.
@@ -219,13 +238,39 @@ impl<'a> Value<'a> {
             .map_err(|cause: T::Err| self.bad(key, &cause))
     }
 
-    fn bad(&self, key: Key, cause: &dyn Display) -> ScenarioError {
+    /// The value as a distribution; a file that it names stands beside the scenario.
+    pub(crate) fn distribution<Q: Quantity>(
+        &self,
+        key: Key,
+    ) -> Result<Distribution<Q>, ScenarioError> {
+        let read = |file: &str| self.source.beside(file).map_err(|error| error.to_string());
+        Distribution::parse_with(self.text()?, read).map_err(|cause| self.bad(key, &cause))
+    }
+
+    /// The value as the name of a trace that stands beside the scenario.
+    pub(crate) fn trace(&self, key: Key) -> Result<RateSpec, ScenarioError> {
+        let file = self.words(key)?;
+        let text = self.source.beside(file).map_err(|error| {
+            let cause = format!("the trace {file:?} cannot be read: {error}; give its path from where the scenario is");
+            self.bad(key, &cause)
+        })?;
+        let trace = Trace::parse(file, &text).map_err(|cause| self.bad(key, &cause))?;
+        Ok(RateSpec::Trace(trace))
+    }
+
+    pub(crate) fn bad(&self, key: Key, cause: &dyn Display) -> ScenarioError {
         let cause = cause.to_string();
         self.error(Fault::BadValue {
             key: key.name,
             place: self.place.clone(),
             cause,
         })
+    }
+
+    /// The value as a truth value.
+    pub(crate) fn flag(&self) -> Result<bool, ScenarioError> {
+        let flag = self.value.as_bool();
+        flag.ok_or_else(|| self.wrong_type("a truth value"))
     }
 
     /// The value as one of a few names.

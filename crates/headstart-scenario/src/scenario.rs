@@ -4,9 +4,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use headstart_link::{LinkConfig, QueueSpec, Rate, Span};
+use headstart_link::{LinkConfig, Span};
 
-use crate::{ByteSize, Case, CaseKind, Fault, ScenarioError, parse};
+use crate::{ByteSize, Case, CaseKind, Fault, ScenarioError, SimTables, parse};
 
 /// A scenario that has been read and found in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,56 +23,41 @@ pub struct Scenario {
     pub transfer: Transfer,
     /// What is compared.
     pub compare: Compare,
-    /// What is asked of the connections, in the order of the file; at least one.
+    /// What is asked of the connections, in the order of the file; at least one, unless there is
+    /// traffic for the simulator.
     pub cases: Vec<Case>,
     /// Parameters of start-ups, in the order of the file. The names and values are not checked yet:
     /// the registry of start-ups knows them, see [`Scenario::bad_parameter`].
     pub parameters: Vec<Parameter>,
+    /// What is said for the simulator alone.
+    pub sim: SimTables,
     pub(crate) file: String,
     pub(crate) source: String,
 }
 
 /// The path between server and client: one bottleneck link each way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathSpec {
-    /// From server to client.
-    pub rate: Rate,
-    /// From client to server.
-    pub reverse_rate: Rate,
-    /// One-way delay from server to client.
-    pub delay: Span,
-    /// One-way delay from client to server.
-    pub reverse_delay: Span,
-    /// The queue before the link from server to client.
-    pub queue: QueueSpec,
-    /// The queue before the link from client to server.
-    pub reverse_queue: QueueSpec,
+    /// The link from server to client. Its seed is not set: see [`PathSpec::seeded`].
+    pub forward: LinkConfig,
+    /// The link from client to server.
+    pub reverse: LinkConfig,
 }
 
 impl PathSpec {
-    /// The link from server to client.
-    pub fn forward(&self) -> LinkConfig {
-        LinkConfig {
-            rtt: self.rtt(),
-            ..LinkConfig::new(self.rate, self.delay, self.queue)
-        }
+    /// The links from server to client and back, each drawing by lot from `seed` apart from the
+    /// other; the delay of a flow is drawn the same in both.
+    pub fn seeded(&self, seed: u64) -> (LinkConfig, LinkConfig) {
+        let (mut forward, mut reverse) = (self.forward.clone(), self.reverse.clone());
+        (forward.seed, reverse.seed) = (seed, !seed);
+        (forward.flow_seed, reverse.flow_seed) = (seed, seed);
+        (forward, reverse)
     }
 
-    /// The link from client to server.
-    pub fn reverse(&self) -> LinkConfig {
-        LinkConfig {
-            rtt: self.rtt(),
-            ..LinkConfig::new(self.reverse_rate, self.reverse_delay, self.reverse_queue)
-        }
-    }
-
-    /// The round trip time of an empty path, without the time to put a packet on the wire.
+    /// The round trip time of an empty path, without the time to put a packet on the wire and
+    /// without the delay of a flow.
     pub const fn rtt(&self) -> Span {
-        Span::from_ns(
-            self.delay
-                .as_ns()
-                .saturating_add(self.reverse_delay.as_ns()),
-        )
+        self.forward.rtt
     }
 }
 

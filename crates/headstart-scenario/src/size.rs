@@ -25,11 +25,12 @@ impl ByteSize {
     }
 }
 
+/// Sizes can be drawn by lot: `Distribution<ByteSize>` reads `exp:10KiB`.
 impl Quantity for ByteSize {
-    const EXAMPLES: [&'static str; 3] = ["1kB", "10kB", "1MB"];
+    const EXAMPLES: [&'static str; 3] = ["1KiB", "10KiB", "1MB"];
 
-    fn from_whole(bytes: u64) -> ByteSize {
-        ByteSize(bytes)
+    fn from_whole(bytes: u64) -> Self {
+        Self(bytes)
     }
 
     fn whole(self) -> u64 {
@@ -230,5 +231,25 @@ mod tests {
             let amount: ByteSize = text.parse().expect(text);
             assert_eq!(amount.to_string(), text);
         }
+    }
+
+    #[test]
+    fn sizes_are_drawn_in_their_own_unit() {
+        use headstart_link::{Distribution, Draws};
+        let sizes: Distribution<ByteSize> = "uniform:10KiB,20KiB".parse().unwrap();
+        assert_eq!(sizes.to_string(), "uniform:10KiB,20KiB");
+        let mut draws = Draws::new(7, 0);
+        let drawn = (0..1000).map(|_| sizes.sample(&mut draws).bytes());
+        assert!(
+            drawn
+                .into_iter()
+                .all(|bytes| (10_240..=20_480).contains(&bytes))
+        );
+        let refused = "exp:10ms".parse::<Distribution<ByteSize>>().unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("write it like \"fixed:10KiB\"")
+        );
     }
 }

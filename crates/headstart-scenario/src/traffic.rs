@@ -8,7 +8,7 @@ use crate::{ByteSize, Count, Listed, Transport};
 pub const ENDLESS: ByteSize = ByteSize::from_bytes(1 << 62);
 
 /// What is asked for, and when.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// Users who ask for page after page and think in between (closed loop). One page of one endless
     /// object is a bulk flow; many pages of one object over one connection are bursts with gaps.
@@ -18,7 +18,7 @@ pub enum Traffic {
 }
 
 /// Closed-loop traffic.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Users {
     /// How many there are.
     pub users: u32,
@@ -43,7 +43,7 @@ pub struct Users {
 }
 
 /// Sizes of objects.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sizes {
     /// By lot.
     Drawn(Distribution<ByteSize>),
@@ -52,7 +52,7 @@ pub enum Sizes {
 }
 
 /// Open-loop traffic.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrivals {
     /// When the first gap begins.
     pub start: Span,
@@ -85,7 +85,7 @@ impl Users {
 }
 
 /// One `[[traffic]]` of a scenario: senders and receivers of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrafficGroup {
     /// Its name in the results.
     pub name: String,
@@ -108,7 +108,7 @@ pub struct TrafficGroup {
 }
 
 /// What a scenario says for the simulator alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimTables {
     /// Of the connections of the cases.
     pub transport: Transport,

@@ -1,7 +1,11 @@
 //! What goes wrong on the wire: the options of `headstart path` for loss, jitter, order and copies.
 
+use std::fs;
+
 use clap::Args;
-use headstart_link::{JitterSpec, LinkConfig, LossSpec, ReorderSpec, Share};
+use headstart_link::{
+    Distribution, DistributionError, JitterSpec, LinkConfig, LossSpec, ReorderSpec, Share, Span,
+};
 
 /// The impairments of both directions. None is the default.
 #[derive(Args, Debug)]
@@ -16,6 +20,11 @@ pub(super) struct WireArgs {
     /// Extra delay for each packet, from none to this: 5ms, or 5ms,unordered if packets may overtake
     #[arg(long)]
     jitter: Option<JitterSpec>,
+
+    /// Extra delay for each flow, the same for all its packets: exp:10ms, uniform:0ms,50ms,
+    /// normal:50ms,10ms, lognormal:20ms,0.5, pareto:5ms,1.2,max=1s, empirical:FILE
+    #[arg(long, value_name = "DISTRIBUTION", value_parser = delay_distribution)]
+    flow_delay: Option<Distribution<Span>>,
 
     /// Packets that others overtake: 1%,by=10ms
     #[arg(long)]
@@ -32,6 +41,10 @@ pub(super) struct WireArgs {
     /// Jitter from client to server
     #[arg(long, value_name = "JITTER")]
     reverse_jitter: Option<JitterSpec>,
+
+    /// Extra delay for each flow from client to server
+    #[arg(long, value_name = "DISTRIBUTION", value_parser = delay_distribution)]
+    reverse_flow_delay: Option<Distribution<Span>>,
 
     /// Reordering from client to server
     #[arg(long, value_name = "REORDER")]
@@ -54,14 +67,23 @@ impl WireArgs {
     pub(super) fn apply(&self, forward: &mut LinkConfig, reverse: &mut LinkConfig) {
         forward.loss.clone_from(&self.loss);
         forward.jitter = self.jitter;
+        forward.flow_delay.clone_from(&self.flow_delay);
         forward.reorder = self.reorder;
         forward.duplicate = self.duplicate;
         forward.seed = self.seed;
         reverse.loss.clone_from(&self.reverse_loss);
         reverse.jitter = self.reverse_jitter;
+        reverse.flow_delay.clone_from(&self.reverse_flow_delay);
         reverse.reorder = self.reverse_reorder;
         reverse.duplicate = self.reverse_duplicate;
-        // The directions draw apart.
+        // The directions draw apart, but for what belongs to a flow.
         reverse.seed = !self.seed;
+        (forward.flow_seed, reverse.flow_seed) = (self.seed, self.seed);
     }
+}
+
+/// A distribution, which may be in a file.
+fn delay_distribution(text: &str) -> Result<Distribution<Span>, DistributionError> {
+    let read = |file: &str| fs::read_to_string(file).map_err(|error| error.to_string());
+    Distribution::parse_with(text, read)
 }

@@ -7,10 +7,9 @@ use super::Quantity;
 /// A distribution from a file: a list of values, or points of the cumulative distribution function.
 ///
 /// A line is a value (`12ms`), each as likely as any other, in any order; or a value and the
-/// probability that an amount is not larger (`12ms,0.75`), both rising, the last probability being
-/// 1. Between two points the amount is interpolated linearly, and below the first point nothing
-/// lies, so the first probability is that of exactly its value. Empty lines and what follows `#` do not
-/// count.
+/// probability that an amount is not larger (`12ms,0.75`), both rising up to a probability of 1.
+/// Between two points the amount is interpolated linearly. Nothing lies below the first point, so
+/// its probability is that of exactly its value. Empty lines and what follows `#` do not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Empirical<Q> {
     name: Arc<str>,

@@ -133,14 +133,7 @@ impl<P: Packet> Red<P> {
     /// # Errors
     /// [`QueueSpecError::Thresholds`] where the thresholds are not in order on this link.
     pub(crate) fn new(spec: &RedSpec, context: &QueueContext) -> Result<Self, QueueSpecError> {
-        let resolved = |size: crate::QueueSize| size.resolve(context.rate, context.rtt);
-        let (min, max, in_bytes) = match (resolved(spec.min), resolved(spec.max)) {
-            (Limit::Packets(min), Limit::Packets(max)) if min < max => {
-                (f64::from(min), f64::from(max), false)
-            }
-            (Limit::Bytes(min), Limit::Bytes(max)) if min < max => (min as f64, max as f64, true),
-            (min, max) => return Err(spec.bad_thresholds(min.into(), max.into())),
-        };
+        let (min, max, in_bytes) = spec.thresholds(context)?;
         let small_packet_bits = f64::from(spec.mean_packet_bytes) * 8.0;
         let average = Average {
             w_q: spec.w_q.as_f64(),
@@ -149,7 +142,7 @@ impl<P: Packet> Red<P> {
             empty_since_ns: Some(0),
         };
         Ok(Red {
-            limit: resolved(spec.limit),
+            limit: spec.limit.resolve(context.rate, context.rtt),
             ecn: spec.ecn,
             detector: Detector {
                 min,

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::{DEFAULT_LOW_PRIORITY_DSCP, QueueSpecError, needed_limit};
+use super::{DEFAULT_LOW_PRIORITY_DSCP, QueueContext, QueueSpecError, needed_limit};
 use crate::options::Options;
+use crate::size::Limit;
 use crate::{QueueSize, Share};
 
 /// Random early detection (Floyd and Jacobson, 1993). The defaults are the paper's: thresholds of 5
@@ -116,8 +117,28 @@ impl RedSpec {
         Err(self.bad_thresholds(self.min, self.max))
     }
 
+    /// `min` and `max` on a link, and whether they are in bytes.
+    ///
+    /// # Errors
+    /// They are not in order, or of two units.
+    pub(crate) fn thresholds(
+        &self,
+        context: &QueueContext,
+    ) -> Result<(f64, f64, bool), QueueSpecError> {
+        let resolved = |size: QueueSize| size.resolve(context.rate, context.rtt);
+        match (resolved(self.min), resolved(self.max)) {
+            (Limit::Packets(min), Limit::Packets(max)) if min < max => {
+                Ok((f64::from(min), f64::from(max), false))
+            }
+            (Limit::Bytes(min), Limit::Bytes(max)) if min < max => {
+                Ok((min as f64, max as f64, true))
+            }
+            (min, max) => Err(self.bad_thresholds(min.into(), max.into())),
+        }
+    }
+
     /// Thresholds that are not in order, as they are or as they come out on a link.
-    pub(crate) fn bad_thresholds(&self, min: QueueSize, max: QueueSize) -> QueueSpecError {
+    fn bad_thresholds(&self, min: QueueSize, max: QueueSize) -> QueueSpecError {
         QueueSpecError::Thresholds {
             kind: self.kind(),
             min,

@@ -184,7 +184,7 @@ mod tests {
         let sent_ns = wifi.send(1500, 0);
         let least_ns = DIFS_NS + PREAMBLE_NS + airtime_ns(1542, wifi.spec.rates[0]);
         let backoff_ns = sent_ns - least_ns;
-        assert!(backoff_ns % SLOT_NS == 0 && backoff_ns <= CW_MIN * SLOT_NS);
+        assert!(backoff_ns.is_multiple_of(SLOT_NS) && backoff_ns <= CW_MIN * SLOT_NS);
         assert_eq!(wifi.free_ns(), sent_ns + SIFS_NS + ACK_NS);
         assert_eq!(wifi.busy_ns(), wifi.free_ns());
     }

@@ -30,6 +30,11 @@ const AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
 
+/// A full packet's payload, and what it takes in memory when it comes from a TUN device: 2048 bytes
+/// of data and its bookkeeping, and 256 of `struct sk_buff`.
+const FULL_PAYLOAD_BYTES: usize = 1448;
+const PACKET_MEMORY_BYTES: usize = 2304;
+
 /// What a request asks for where there is no end.
 const ENDLESS: u64 = u64::MAX;
 
@@ -269,6 +274,12 @@ fn prepare_receiver(socket: &OwnedFd, config: &BackgroundConfig) -> io::Result<(
     let Some(bytes) = config.window_bytes else {
         return Ok(());
     };
+    // The clamp alone does not last: when the kernel learns how much memory a packet takes, it sets
+    // it to what the buffer has room for (tcp_measure_rcv_mss, net/ipv4/tcp_input.c). So the buffer is
+    // as large as the window's full packets are in memory, and fixed. The kernel doubles what it is
+    // told. Forced: not bound by the machine's rmem_max.
+    let room = (bytes as usize).saturating_mul(PACKET_MEMORY_BYTES) / FULL_PAYLOAD_BYTES;
+    setsockopt(socket, sockopt::RcvBufForce, &(room / 2))?;
     let clamp = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     // SAFETY: an open socket, and an int that outlives the call.
     let set = unsafe {

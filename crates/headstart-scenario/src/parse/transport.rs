@@ -55,7 +55,10 @@ pub(crate) fn transport(
             "model",
             &[
                 ("linux", Transport::linux()),
-                ("newreno", Transport::classic(RecoverySpec::NewRenoImpatient)),
+                (
+                    "newreno",
+                    Transport::classic(RecoverySpec::NewRenoImpatient),
+                ),
                 ("sack", Transport::classic(RecoverySpec::Sack)),
             ],
         )?,

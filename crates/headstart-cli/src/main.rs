@@ -1,5 +1,6 @@
 //! `headstart`: parse the command line, call the crates, print what they say.
 
+mod cells;
 #[cfg(feature = "kernel")]
 mod compare;
 #[cfg(feature = "kernel")]
@@ -13,6 +14,7 @@ mod no_kernel;
 mod output;
 mod path;
 mod process;
+mod sim;
 
 #[cfg(not(feature = "kernel"))]
 use no_kernel::{compare, doctor, exec};
@@ -36,6 +38,7 @@ enum Verb {
     Doctor(doctor::DoctorArgs),
     List(list::ListArgs),
     Compare(compare::CompareArgs),
+    Sim(sim::SimArgs),
     Path(Box<path::PathArgs>),
     Exec(exec::ExecArgs),
 }
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => doctor::run(&args),
         Verb::List(args) => list::run(&args),
         Verb::Compare(args) => compare::run(&args),
+        Verb::Sim(args) => sim::run(&args),
         Verb::Path(args) => path::run(*args),
         Verb::Exec(args) => exec::run(&args),
     };

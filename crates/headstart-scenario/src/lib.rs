@@ -20,7 +20,10 @@ mod parse;
 mod reader;
 mod records;
 mod scenario;
+mod sim_records;
 mod size;
+#[cfg(feature = "results")]
+mod stream;
 mod summary;
 mod traffic;
 mod transport;
@@ -34,7 +37,10 @@ pub use error::{Fault, ResultsError, ScenarioError};
 pub use nearest::nearest;
 pub use records::{Direction, Ground, PacketRow, TransferRecord, WindowRow};
 pub use scenario::{Client, Compare, Listed, Parameter, PathSpec, Scenario, Server, Transfer};
+pub use sim_records::{LinkCell, SimQueueRow, SimTransferRow, SimWindowRow, TrafficCell};
 pub use size::{ByteSize, Count};
+#[cfg(feature = "results")]
+pub use stream::SimFiles;
 pub use summary::{Extremes, Summary};
 pub use traffic::{Arrivals, ENDLESS, SimTables, Sizes, Traffic, TrafficGroup, Users};
 pub use transport::{

@@ -19,6 +19,7 @@ mod scoreboard;
 mod sender;
 mod simulation;
 mod spec;
+pub mod study;
 mod timetable;
 mod traffic;
 

@@ -37,7 +37,9 @@ pub(crate) struct Network {
     pub(crate) arrived: Vec<SimPacket>,
     /// What was dropped since it was last asked.
     pub(crate) dropped: Vec<(u32, Dropped<SimPacket>)>,
-    pub(crate) keeps_drops: bool,
+    /// What left its sender since it was last asked, where that is wanted.
+    pub(crate) sent: Vec<SimPacket>,
+    pub(crate) tells_sent: bool,
     pub(crate) sent_pkts: u64,
     pub(crate) dropped_pkts: u64,
 }
@@ -52,7 +54,8 @@ impl Network {
             sacks: SackTable::default(),
             arrived: Vec::new(),
             dropped: Vec::new(),
-            keeps_drops: false,
+            sent: Vec::new(),
+            tells_sent: false,
             sent_pkts: 0,
             dropped_pkts: 0,
         })
@@ -75,6 +78,9 @@ impl Network {
     #[inline]
     pub(crate) fn send(&mut self, now_ns: u64, packet: SimPacket) {
         self.sent_pkts += 1;
+        if self.tells_sent {
+            self.sent.push(packet);
+        }
         self.hop(now_ns, packet);
     }
 

@@ -160,11 +160,6 @@ impl SackTable {
         self.free.push(row);
         self.rows[row as usize]
     }
-
-    #[cfg(test)]
-    pub(crate) fn in_use(&self) -> usize {
-        self.rows.len() - self.free.len()
-    }
 }
 
 const _: () = assert!(size_of::<SimPacket>() <= 40, "copied at every hop");

@@ -85,6 +85,7 @@ impl Receiver {
     }
 
     /// Packets that came out of order and were thrown away.
+    #[cfg(test)]
     pub(crate) fn discarded_pkts(&self) -> u64 {
         self.discarded_pkts
     }
@@ -272,10 +273,6 @@ impl Receiver {
         self.acked = self.next;
         self.delayed_ns = u64::MAX;
         self.echo_ms
-    }
-
-    pub(crate) fn acked(&self) -> u64 {
-        self.acked
     }
 
     pub(crate) fn echoes_congestion(&self) -> bool {

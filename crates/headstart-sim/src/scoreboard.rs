@@ -329,7 +329,9 @@ mod tests {
     fn a_large_ring_is_given_back_at_rest_and_the_numbers_go_on() {
         let mut board = Scoreboard::default();
         (0..1000).for_each(|number| board.push(segment(number * 100, 100)));
-        (0..1000).for_each(|_| drop(board.pop()));
+        for _ in 0..1000 {
+            board.pop();
+        }
         board.rest();
         assert!(board.ring.is_empty());
         board.push(segment(100_000, 100));

@@ -98,6 +98,7 @@ impl Simulation {
     /// Runs to the end.
     pub fn run<O: Observer>(mut self, observer: &mut O) -> Outcome {
         let until_ns = self.spec.until.as_ns();
+        self.network.tells_sent = O::PACKETS;
         loop {
             let link_ns = self.network.first_ns();
             let conn_ns = self.conn_table.first_ns();
@@ -155,6 +156,12 @@ impl Simulation {
     /// Packets that are past all links: at the other end, or on the last piece of their way.
     #[inline]
     fn take_arrived<O: Observer>(&mut self, observer: &mut O) {
+        if O::PACKETS {
+            for packet in self.network.sent.drain(..) {
+                let group = self.conns[packet.conn as usize].group;
+                observer.packet(self.now_ns, group, &packet, PacketFate::Sent);
+            }
+        }
         if !self.network.dropped.is_empty() {
             self.take_dropped(observer);
         }

@@ -625,18 +625,6 @@ impl Sender {
         self.resent_total
     }
 
-    pub(crate) fn sent_total(&self) -> u64 {
-        self.sent_total
-    }
-
-    pub(crate) fn state(&self) -> State {
-        self.state
-    }
-
-    pub(crate) fn recovery(&self) -> RecoverySpec {
-        self.transport.recovery
-    }
-
     fn always_paced(&self) -> bool {
         self.transport.pacing == PacingSpec::Linux
     }

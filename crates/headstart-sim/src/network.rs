@@ -38,7 +38,7 @@ pub(crate) struct Network {
     /// What was dropped since it was last asked.
     pub(crate) dropped: Vec<(u32, Dropped<SimPacket>)>,
     /// What left its sender since it was last asked, where that is wanted.
-    pub(crate) sent: Vec<SimPacket>,
+    pub(crate) sent: Vec<(u64, SimPacket)>,
     pub(crate) tells_sent: bool,
     pub(crate) sent_pkts: u64,
     pub(crate) dropped_pkts: u64,
@@ -79,7 +79,7 @@ impl Network {
     pub(crate) fn send(&mut self, now_ns: u64, packet: SimPacket) {
         self.sent_pkts += 1;
         if self.tells_sent {
-            self.sent.push(packet);
+            self.sent.push((now_ns, packet));
         }
         self.hop(now_ns, packet);
     }

@@ -61,6 +61,11 @@ pub struct SimPacket {
 }
 
 impl SimPacket {
+    /// Its connection: slots are used again, so the how manieth life of the slot it is, too.
+    pub fn connection(&self) -> (u32, u16) {
+        (self.conn, self.life)
+    }
+
     /// Whether its first byte had been sent before.
     pub fn is_retransmission(&self) -> bool {
         self.flags & RETRANSMISSION != 0

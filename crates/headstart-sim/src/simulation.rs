@@ -156,13 +156,7 @@ impl Simulation {
     /// Packets that are past all links: at the other end, or on the last piece of their way.
     #[inline]
     fn take_arrived<O: Observer>(&mut self, observer: &mut O) {
-        if O::PACKETS {
-            for packet in self.network.sent.drain(..) {
-                let group = self.conns[packet.conn as usize].group;
-                observer.packet(self.now_ns, group, &packet, PacketFate::Sent);
-            }
-        }
-        if !self.network.dropped.is_empty() {
+        if O::PACKETS || !self.network.dropped.is_empty() {
             self.take_dropped(observer);
         }
         let mut next = 0;
@@ -179,7 +173,12 @@ impl Simulation {
         self.network.arrived.clear();
     }
 
+    /// Tells what left and what was dropped.
     fn take_dropped<O: Observer>(&mut self, observer: &mut O) {
+        for (sent_ns, packet) in self.network.sent.drain(..) {
+            let group = self.conns[packet.conn as usize].group;
+            observer.packet(sent_ns, group, &packet, PacketFate::Sent);
+        }
         for (_, dropped) in self.network.dropped.drain(..) {
             let packet = dropped.waiting.packet;
             let conn = &mut self.conns[packet.conn as usize];
@@ -216,7 +215,11 @@ impl Simulation {
     fn on_data<O: Observer>(&mut self, packet: SimPacket, observer: &mut O) {
         let now_ns = self.now_ns;
         let conn = &mut self.conns[packet.conn as usize];
-        if conn.waits == Waits::Data || conn.waits == Waits::SynAck {
+        // Late data of the transfer before is no answer to the request.
+        let answers = conn
+            .transfer
+            .is_some_and(|transfer| packet.seq >= transfer.from_byte);
+        if answers && conn.waits != Waits::Nothing {
             conn.waits = Waits::Nothing;
             conn.client_open = true;
         }

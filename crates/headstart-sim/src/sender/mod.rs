@@ -340,6 +340,8 @@ impl Sender {
                 }
             }
             self.send_segment(ctx, len_bytes);
+            debug_assert!(self.in_flight() <= self.allowed_pkts(), "above the window");
+            debug_assert!(self.nxt <= self.window_end, "above the receiver's window");
             sent = true;
         }
         limited |= self.in_flight() >= self.cwnd_pkts;

@@ -10,12 +10,13 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use headstart_compare::{CompareError, Control, Outcome, Plan, run as run_plan};
-use headstart_scenario::{Cell, ResultsDocument, Scenario, write_results};
+use headstart_scenario::{ResultsDocument, Scenario, write_results};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::cells;
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output;
 
 /// Compare start-ups: the same scenario for each, side by side, on the live kernel over an emulated path.
 #[derive(Args)]
@@ -152,74 +153,15 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
 }
 
 fn report(document: &ResultsDocument) -> String {
-    let mut table = Table::new(
-        &[
-            "case",
-            "bytes",
-            "start-up",
-            "n",
-            "median ms",
-            "p10",
-            "p90",
-            "x cubic",
-            "x limit",
-            "retrans.",
-            "drops",
-            "exit",
-        ],
-        3..11,
-    );
-    let mut last = None;
-    for cell in &document.cells {
-        let case = (cell.case, cell.bytes);
-        let heads = if last == Some(case) {
-            [String::new(), String::new()]
-        } else {
-            [cell.case.to_string(), cell.bytes.to_string()]
-        };
-        last = Some(case);
-        table.row(heads.into_iter().chain(row(cell)));
-    }
+    let table = cells::table(&document.cells);
     let machine = &document.machine;
     format!(
-        "{}: Linux {}, {} CPUs, seed {}, {:.0} s\n\n{table}\n\n\
-         median, p10, p90: transfer time in ms. x cubic, x limit: the median over that of native cubic, and over\n\
-         what the path allows: its round trips and the size over the rate. retrans., drops: median (most).",
-        document.scenario, machine.kernel, machine.cpus, document.seed, document.run.wall_s,
+        "{}: Linux {}, {} CPUs, seed {}, {:.0} s\n\n{table}\n\n{}",
+        document.scenario,
+        machine.kernel,
+        machine.cpus,
+        document.seed,
+        document.run.wall_s,
+        cells::LEGEND,
     )
-}
-
-fn row(cell: &Cell) -> Vec<String> {
-    let none = || "-".to_owned();
-    let ratio = |ratio: Option<f64>| ratio.map_or_else(none, |ratio| format!("{ratio:.2}"));
-    let ms = |ms: Option<f64>| ms.map_or_else(none, |ms| format!("{ms:.1}"));
-    let counts = |counts: &Option<headstart_scenario::Extremes>| {
-        counts.as_ref().map_or_else(none, |counts| {
-            format!("{:.0} ({})", counts.median, counts.max)
-        })
-    };
-    let n = if cell.invalid == 0 {
-        cell.n.to_string()
-    } else {
-        format!("{} (+{} invalid)", cell.n, cell.invalid)
-    };
-    let exit = cell
-        .exit
-        .as_ref()
-        .map_or_else(none, |exit| match exit.cwnd_pkts {
-            Some(cwnd_pkts) => format!("{} at {cwnd_pkts}", exit.why),
-            None => exit.why.clone(),
-        });
-    vec![
-        cell.startup.clone(),
-        n,
-        ms(cell.fct_ms.map(|fct| fct.median)),
-        ms(cell.fct_ms.map(|fct| fct.p10)),
-        ms(cell.fct_ms.map(|fct| fct.p90)),
-        ratio(cell.ratio_to_native),
-        ratio(cell.ratio_to_limit),
-        counts(&cell.retransmitted_pkts),
-        counts(&cell.router_drops),
-        exit,
-    ]
 }

@@ -34,8 +34,7 @@ impl Row {
             name: startup.name(),
             source: startup.source(),
             kernel: cfg!(feature = "kernel"),
-            // There is no simulator yet.
-            sim: false,
+            sim: true,
             parameters: startup.params().collect(),
         }
     }

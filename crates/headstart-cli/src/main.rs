@@ -1,5 +1,6 @@
 //! `headstart`: parse the command line, call the crates, print what they say.
 
+mod cells;
 #[cfg(feature = "kernel")]
 mod compare;
 #[cfg(feature = "kernel")]
@@ -17,6 +18,7 @@ mod path;
 #[cfg(feature = "kernel")]
 mod paths;
 mod process;
+mod sim;
 
 #[cfg(not(feature = "kernel"))]
 use no_kernel::{compare, doctor, exec, paths};
@@ -40,6 +42,7 @@ enum Verb {
     Doctor(doctor::DoctorArgs),
     List(list::ListArgs),
     Compare(compare::CompareArgs),
+    Sim(sim::SimArgs),
     Path(Box<path::PathArgs>),
     Exec(Box<exec::ExecArgs>),
     Paths(paths::PathsArgs),
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => doctor::run(&args),
         Verb::List(args) => list::run(&args),
         Verb::Compare(args) => compare::run(&args),
+        Verb::Sim(args) => sim::run(&args),
         Verb::Path(args) => path::run(*args),
         Verb::Exec(args) => exec::run(&args),
         Verb::Paths(args) => paths::run(&args),

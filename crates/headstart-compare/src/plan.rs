@@ -84,6 +84,13 @@ impl Plan {
         seed: Option<u64>,
         settings: &[String],
     ) -> Result<Plan, CompareError> {
+        if scenario.cases.is_empty() {
+            return Err(CompareError::Option(format!(
+                "{}: there is no [[case]] in it, and its traffic is for the simulator; \
+                 run headstart sim, or add a [[case]]",
+                scenario.file()
+            )));
+        }
         let mut warnings = Vec::new();
         let mut runners = Vec::new();
         let available = available_controls();

@@ -273,6 +273,8 @@ fn gather(plan: &Plan, measured: Vec<Measured>, packets: u64) -> Outcome {
         started: None,
         machine: Machine::here(),
         cells: cells_of(&transfers),
+        traffic: Vec::new(),
+        links: Vec::new(),
         run: Run {
             wall_s: 0.0,
             packets,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CaseKind, Extremes, Ground, Summary};
+use crate::{CaseKind, Extremes, Ground, LinkCell, Summary, TrafficCell};
 
 /// The version of the document. It grows when a field changes its meaning or goes; not when one is added.
 pub const SCHEMA: u32 = 1;
@@ -25,6 +25,12 @@ pub struct ResultsDocument {
     pub machine: Machine,
     /// One cell for each start-up, ground, case and size.
     pub cells: Vec<Cell>,
+    /// One for each start-up and `[[traffic]]` of a simulation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<TrafficCell>,
+    /// One for each start-up and link beneath that traffic.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkCell>,
     /// What the run itself took.
     pub run: Run,
     /// What a reader has to know about the run, in sentences.

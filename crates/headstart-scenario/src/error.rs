@@ -176,6 +176,14 @@ pub enum Fault {
         /// Where the first of the two stands.
         first_line: usize,
     },
+    /// Two links or two kinds of traffic with one name.
+    #[error("{object} \"{name}\" is there already; give each [[{object}]] a name of its own")]
+    DuplicateName {
+        /// `link` or `traffic`.
+        object: &'static str,
+        /// The name.
+        name: String,
+    },
     /// A start-up that is listed twice.
     #[error("start-up \"{name}\" is listed twice in [compare]; remove one")]
     DuplicateStartup {

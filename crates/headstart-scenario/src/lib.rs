@@ -20,8 +20,13 @@ mod parse;
 mod reader;
 mod records;
 mod scenario;
+mod sim_records;
 mod size;
+#[cfg(feature = "results")]
+mod stream;
 mod summary;
+mod traffic;
+mod transport;
 #[cfg(feature = "results")]
 mod write;
 
@@ -32,7 +37,15 @@ pub use error::{Fault, ResultsError, ScenarioError};
 pub use nearest::nearest;
 pub use records::{Direction, Ground, PacketRow, TransferRecord, WindowRow};
 pub use scenario::{Client, Compare, Listed, Parameter, PathSpec, Scenario, Server, Transfer};
-pub use size::ByteSize;
+pub use sim_records::{LinkCell, SimQueueRow, SimTransferRow, SimWindowRow, TrafficCell};
+pub use size::{ByteSize, Count};
+#[cfg(feature = "results")]
+pub use stream::SimFiles;
 pub use summary::{Extremes, Summary};
+pub use traffic::{Arrivals, ENDLESS, SimTables, Sizes, Traffic, TrafficGroup, Users};
+pub use transport::{
+    AckSpec, AvoidanceSpec, GrowthSpec, HandshakeSpec, IdleSpec, LINUX_IW_PKTS, PacingSpec,
+    ReceiverSpec, RecoverySpec, RtoSpec, SackSpec, Transport, WindowSpec,
+};
 #[cfg(feature = "results")]
 pub use write::write_results;

@@ -1,6 +1,8 @@
 //! From the TOML document to the [`Scenario`], table by table in the order of the file.
 
 mod path;
+mod traffic;
+mod transport;
 
 use headstart_link::Span;
 
@@ -95,6 +97,10 @@ pub(crate) fn scenario(file: &str, text: &str) -> Result<Scenario, ScenarioError
         COMPARE,
         CASE,
         STARTUP,
+        traffic::TRANSPORT,
+        traffic::SIMULATION,
+        traffic::LINK,
+        traffic::TRAFFIC,
     ])?;
     let name = top.need(NAME)?.words(NAME)?.to_owned();
     let description = match top.get(DESCRIPTION) {
@@ -108,7 +114,12 @@ pub(crate) fn scenario(file: &str, text: &str) -> Result<Scenario, ScenarioError
     let path = path::path(&top.need(PATH)?.table("in [path]".to_owned())?)?;
     let transfer = transfer(&top)?;
     let compare = compare(&top)?;
-    let cases = cases(&top)?;
+    let sim = traffic::tables(&top, path.forward.clone(), path.reverse.clone(), path::link)?;
+    let cases = match (top.get(CASE), sim.traffic.is_empty()) {
+        // Traffic alone is enough for the simulator.
+        (None, false) => Vec::new(),
+        _ => cases(&top)?,
+    };
     let parameters = parameters(&top, &compare)?;
     Ok(Scenario {
         name,
@@ -119,6 +130,7 @@ pub(crate) fn scenario(file: &str, text: &str) -> Result<Scenario, ScenarioError
         compare,
         cases,
         parameters,
+        sim,
         file: file.to_owned(),
         source: text.to_owned(),
     })

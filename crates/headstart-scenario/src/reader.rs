@@ -267,6 +267,12 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// The value as a truth value.
+    pub(crate) fn flag(&self) -> Result<bool, ScenarioError> {
+        let flag = self.value.as_bool();
+        flag.ok_or_else(|| self.wrong_type("a truth value"))
+    }
+
     /// The value as one of a few names.
     pub(crate) fn one_of<T: Copy>(
         &self,

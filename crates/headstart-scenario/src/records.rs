@@ -10,6 +10,8 @@ use crate::CaseKind;
 pub enum Ground {
     /// The live kernel, over an emulated path.
     Kernel,
+    /// The simulator.
+    Sim,
 }
 
 impl Ground {
@@ -17,6 +19,7 @@ impl Ground {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
+            Self::Sim => "sim",
         }
     }
 }

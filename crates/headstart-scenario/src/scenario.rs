@@ -6,7 +6,7 @@ use std::path::Path;
 
 use headstart_link::{LinkConfig, Span};
 
-use crate::{ByteSize, Case, CaseKind, Fault, ScenarioError, parse};
+use crate::{ByteSize, Case, CaseKind, Fault, ScenarioError, SimTables, parse};
 
 /// A scenario that has been read and found in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,11 +23,14 @@ pub struct Scenario {
     pub transfer: Transfer,
     /// What is compared.
     pub compare: Compare,
-    /// What is asked of the connections, in the order of the file; at least one.
+    /// What is asked of the connections, in the order of the file; at least one, unless there is
+    /// traffic for the simulator.
     pub cases: Vec<Case>,
     /// Parameters of start-ups, in the order of the file. The names and values are not checked yet:
     /// the registry of start-ups knows them, see [`Scenario::bad_parameter`].
     pub parameters: Vec<Parameter>,
+    /// What is said for the simulator alone.
+    pub sim: SimTables,
     pub(crate) file: String,
     pub(crate) source: String,
 }

@@ -38,6 +38,39 @@ impl Quantity for ByteSize {
     }
 }
 
+/// A number of things, to be drawn from a distribution: `4`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Count(pub u64);
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Count, String> {
+        let number = text.trim().parse();
+        number
+            .map(Count)
+            .map_err(|_| format!("{text:?} is not a whole number"))
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Quantity for Count {
+    const EXAMPLES: [&'static str; 3] = ["1", "4", "20"];
+
+    fn from_whole(number: u64) -> Count {
+        Count(number)
+    }
+
+    fn whole(self) -> u64 {
+        self.0
+    }
+}
+
 /// A text that is not a [`ByteSize`], with what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ByteSizeError {

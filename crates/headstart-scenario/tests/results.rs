@@ -96,6 +96,8 @@ fn document() -> ResultsDocument {
             cpus: 2,
         },
         cells: cells_of(&transfers()),
+        traffic: Vec::new(),
+        links: Vec::new(),
         run: Run {
             wall_s: 1.5,
             packets: 10,

@@ -78,6 +78,36 @@ impl Keys {
     }
 }
 
+/// One `[[link]]` of a simulation: a direction's keys.
+pub(super) fn link(table: &Table<'_>) -> Result<LinkConfig, ScenarioError> {
+    let known: Vec<Key> = FORWARD.all().into_iter().chain([super::NAME]).collect();
+    table.only(&known)?;
+    let rate = match rate(table, &FORWARD)? {
+        Some(rate) => rate,
+        None => {
+            return Err(table
+                .need(FORWARD.rate)
+                .err()
+                .unwrap_or_else(|| table.bad(FORWARD.rate, &"is missing")));
+        }
+    };
+    let delay = table.need(FORWARD.delay)?.parsed(FORWARD.delay)?;
+    let queue: QueueSpec = table.need(FORWARD.queue)?.parsed(FORWARD.queue)?;
+    let flow_delay = match table.get(FORWARD.flow_delay) {
+        Some(value) => Some(value.distribution(FORWARD.flow_delay)?),
+        None => None,
+    };
+    Ok(LinkConfig {
+        loss: optional(table, FORWARD.loss)?,
+        jitter: optional(table, FORWARD.jitter)?,
+        reorder: optional(table, FORWARD.reorder)?,
+        duplicate: optional(table, FORWARD.duplicate)?,
+        flow_delay,
+        ..LinkConfig::new(rate.nominal(), delay, queue)
+    }
+    .with_rate(rate))
+}
+
 pub(super) fn path(table: &Table<'_>) -> Result<PathSpec, ScenarioError> {
     let [there, back] = [FORWARD.all(), REVERSE.all()];
     let known: Vec<Key> = [PRESET, RTT, PRIORITY_DSCP]

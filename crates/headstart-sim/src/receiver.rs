@@ -1,0 +1,386 @@
+//! The receiving end: what has come, and when it says so.
+
+use std::collections::VecDeque;
+
+use crate::packet::{Block, Blocks, MOST_BLOCKS};
+use headstart_scenario::{AckSpec, ReceiverSpec, SackSpec, Transport, WindowSpec};
+
+/// Linux: TCP_MAX_QUICKACKS, packets acknowledged at once at the start.
+const QUICK_ACKS: u32 = 16;
+
+/// The packet that came, as the receiver sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) seq: u64,
+    pub(crate) len_bytes: u16,
+    pub(crate) stamp_ms: u32,
+    pub(crate) congestion: bool,
+    pub(crate) reduced: bool,
+}
+
+/// Whether to acknowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// At once.
+    Now,
+    /// When the timer is over, or with the next packet.
+    Later,
+}
+
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    next: u64,
+    /// What came beyond it, in order; runs do not touch.
+    runs: VecDeque<Block>,
+    /// The runs that grew last, the last one first (RFC 2018, section 4).
+    recent: Blocks,
+    duplicate: Option<Block>,
+    acked: u64,
+    quick_left: u32,
+    /// When the delayed acknowledgement is due; `u64::MAX`: none waits.
+    pub(crate) delayed_ns: u64,
+    window_bytes: u32,
+    /// Receive buffer tuning: bytes of the last round trip, and where and when the present one began.
+    tuned_bytes: u64,
+    round_from: u64,
+    round_end: u64,
+    echo_ms: u32,
+    echo_congestion: bool,
+    discarded_pkts: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(spec: &ReceiverSpec) -> Receiver {
+        Receiver {
+            next: 0,
+            runs: VecDeque::new(),
+            recent: Blocks::default(),
+            duplicate: None,
+            acked: 0,
+            quick_left: match spec.acks {
+                AckSpec::Linux => QUICK_ACKS,
+                AckSpec::EveryPacket | AckSpec::Delayed => 0,
+            },
+            delayed_ns: u64::MAX,
+            window_bytes: match spec.window {
+                WindowSpec::Fixed(bytes) => bytes,
+                WindowSpec::Linux { first, .. } => first,
+            },
+            tuned_bytes: 0,
+            round_from: 0,
+            round_end: 0,
+            echo_ms: 0,
+            echo_congestion: false,
+            discarded_pkts: 0,
+        }
+    }
+
+    /// All before this has come.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(crate) fn window_bytes(&self) -> u32 {
+        self.window_bytes
+    }
+
+    /// Packets that came out of order and were thrown away.
+    #[cfg(test)]
+    pub(crate) fn discarded_pkts(&self) -> u64 {
+        self.discarded_pkts
+    }
+
+    pub(crate) fn arrive(&mut self, now_ns: u64, transport: &Transport, came: &Arrival) -> Answer {
+        let spec = &transport.receiver;
+        let end = came.seq + u64::from(came.len_bytes);
+        if transport.ecn {
+            self.echo_congestion |= came.congestion;
+            if came.reduced {
+                self.echo_congestion = came.congestion;
+            }
+        }
+        if came.seq <= self.acked && end > self.acked {
+            // RFC 7323, 4.3: the segment that holds the first byte not acknowledged yet.
+            self.echo_ms = came.stamp_ms;
+        }
+        if end <= self.next {
+            self.duplicate = Some(Block {
+                start: came.seq,
+                end,
+            });
+            return Answer::Now;
+        }
+        if came.seq > self.next {
+            self.keep(
+                spec,
+                Block {
+                    start: came.seq,
+                    end,
+                },
+            );
+            return Answer::Now;
+        }
+        let had_runs = !self.runs.is_empty();
+        self.next = end;
+        if had_runs {
+            self.take_runs();
+        }
+        self.tune(transport);
+        // RFC 5681, 4.2: at once while a gap is being filled.
+        if had_runs {
+            return Answer::Now;
+        }
+        match spec.acks {
+            AckSpec::EveryPacket => return Answer::Now,
+            AckSpec::Linux if self.quick_left > 0 => {
+                self.quick_left -= 1;
+                return Answer::Now;
+            }
+            AckSpec::Linux | AckSpec::Delayed => {}
+        }
+        // RFC 5681, 4.2: at least every second full-sized segment.
+        if self.next - self.acked > u64::from(transport.mss_bytes) {
+            return Answer::Now;
+        }
+        if self.delayed_ns == u64::MAX {
+            self.delayed_ns = now_ns + u64::from(spec.delay_us) * 1000;
+        }
+        Answer::Later
+    }
+
+    /// Keeps a run that came out of order.
+    fn keep(&mut self, spec: &ReceiverSpec, mut run: Block) {
+        if let SackSpec::UpToRuns(most) = spec.sack
+            && self.runs.len() > most as usize
+        {
+            self.discarded_pkts += 1;
+            return;
+        }
+        // The common places: the end of the last run, or beyond it.
+        let from = match self.runs.back() {
+            Some(last) if run.start > last.end => self.runs.len(),
+            Some(last) if run.start >= last.start => self.runs.len() - 1,
+            _ => self.runs.partition_point(|other| other.end < run.start),
+        };
+        let mut to = from;
+        while let Some(other) = self.runs.get(to) {
+            if other.start > run.end {
+                break;
+            }
+            if other.start <= run.start && other.end >= run.end {
+                self.duplicate = Some(run);
+                let other = *other;
+                return self.remember(other);
+            }
+            run.start = run.start.min(other.start);
+            run.end = run.end.max(other.end);
+            to += 1;
+        }
+        match to - from {
+            0 => self.runs.insert(from, run),
+            1 => self.runs[from] = run,
+            _ => {
+                self.runs[from] = run;
+                self.runs.drain(from + 1..to);
+            }
+        }
+        self.remember(run);
+    }
+
+    /// `run` is the newest; those that it has swallowed are forgotten.
+    fn remember(&mut self, run: Block) {
+        let mut recent = Blocks::default();
+        recent.push(run);
+        for old in self.recent.iter() {
+            let swallowed = old.start >= run.start && old.end <= run.end;
+            if !swallowed {
+                recent.push(old);
+            }
+        }
+        self.recent = recent;
+    }
+
+    /// A gap is closed: the runs behind it are no longer out of order.
+    fn take_runs(&mut self) {
+        while let Some(run) = self.runs.front() {
+            if run.start > self.next {
+                break;
+            }
+            self.next = self.next.max(run.end);
+            self.runs.pop_front();
+        }
+        let next = self.next;
+        let mut recent = Blocks::default();
+        self.recent
+            .iter()
+            .filter(|run| run.start > next)
+            .for_each(|run| recent.push(run));
+        self.recent = recent;
+    }
+
+    /// Linux: what was read in a round trip, twice over, and more while it grows (`tcp_rcv_space_adjust`).
+    /// The round trip is measured as the receiver can: until a window that it offered has come.
+    fn tune(&mut self, transport: &Transport) {
+        let WindowSpec::Linux { most, .. } = transport.receiver.window else {
+            return;
+        };
+        if self.next < self.round_end {
+            return;
+        }
+        let copied = self.next - self.round_from;
+        if copied > self.tuned_bytes {
+            let slack = 16 * u64::from(transport.mss_bytes);
+            let mut room = 2 * copied + slack;
+            if self.tuned_bytes > 0 {
+                room += 2
+                    * (u128::from(room) * u128::from(copied - self.tuned_bytes)
+                        / u128::from(self.tuned_bytes)) as u64;
+            }
+            let room = u32::try_from(room).unwrap_or(u32::MAX).min(most);
+            self.window_bytes = self.window_bytes.max(room);
+            self.tuned_bytes = copied;
+        }
+        self.round_from = self.next;
+        self.round_end = self.next + u64::from(self.window_bytes) / 2;
+    }
+
+    /// What the acknowledgement that leaves now carries as SACK blocks; and whether the first of them
+    /// reports a duplicate.
+    pub(crate) fn blocks(&mut self, transport: &Transport) -> (Blocks, bool) {
+        let duplicate = self.duplicate.take();
+        let runs = match transport.receiver.sack {
+            _ if !transport.uses_sack() => return (Blocks::default(), false),
+            SackSpec::Off => return (Blocks::default(), false),
+            SackSpec::UpToRuns(most) if self.runs.len() > most as usize => {
+                return (Blocks::default(), false);
+            }
+            SackSpec::On | SackSpec::UpToRuns(_) => self.recent,
+        };
+        // RFC 2018, section 3: the timestamps option leaves room for 3.
+        let room = MOST_BLOCKS - usize::from(transport.timestamps);
+        let mut blocks = Blocks::default();
+        if let Some(duplicate) = duplicate {
+            blocks.push(duplicate);
+        }
+        for run in runs.iter().take(room - usize::from(blocks.len)) {
+            blocks.push(run);
+        }
+        (blocks, duplicate.is_some())
+    }
+
+    /// An acknowledgement leaves. Returns the timestamp to echo.
+    pub(crate) fn acknowledged(&mut self) -> u32 {
+        self.acked = self.next;
+        self.delayed_ns = u64::MAX;
+        self.echo_ms
+    }
+
+    pub(crate) fn echoes_congestion(&self) -> bool {
+        self.echo_congestion
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn came(seq: u64) -> Arrival {
+        Arrival {
+            seq,
+            len_bytes: 100,
+            stamp_ms: 0,
+            congestion: false,
+            reduced: false,
+        }
+    }
+
+    fn transport(sack: SackSpec) -> Transport {
+        let mut transport = Transport::linux();
+        transport.mss_bytes = 100;
+        transport.timestamps = false;
+        transport.receiver.sack = sack;
+        transport
+    }
+
+    proptest! {
+        /// Against a set of packet numbers.
+        #[test]
+        fn the_next_byte_and_the_blocks_are_those_of_what_came(
+            numbers in prop::collection::vec(0u64..60, 1..200),
+        ) {
+            let transport = transport(SackSpec::On);
+            let mut receiver = Receiver::new(&transport.receiver);
+            let mut set = BTreeSet::new();
+            for number in numbers {
+                receiver.arrive(0, &transport, &came(number * 100));
+                set.insert(number);
+                let next = (0..).find(|number| !set.contains(number)).unwrap();
+                prop_assert_eq!(receiver.next(), next * 100);
+                let (blocks, duplicate) = receiver.blocks(&transport);
+                for (index, block) in blocks.iter().enumerate() {
+                    let (from, to) = (block.start / 100, block.end / 100);
+                    prop_assert!((from..to).all(|number| set.contains(&number)));
+                    if index > 0 || !duplicate {
+                        prop_assert!(from > next && !set.contains(&to) && !set.contains(&(from - 1)));
+                    }
+                }
+                if number > next && !duplicate {
+                    let first = blocks.blocks[0];
+                    prop_assert!((first.start..first.end).contains(&(number * 100)));
+                }
+                receiver.acknowledged();
+            }
+        }
+    }
+
+    #[test]
+    fn the_newest_run_is_reported_first_and_only_four_fit() {
+        let transport = transport(SackSpec::On);
+        let mut receiver = Receiver::new(&transport.receiver);
+        for number in [2, 4, 6, 8, 10, 4 + 1] {
+            receiver.arrive(0, &transport, &came(number * 100));
+        }
+        let (blocks, _) = receiver.blocks(&transport);
+        let starts: Vec<u64> = blocks.iter().map(|block| block.start / 100).collect();
+        assert_eq!(starts, [4, 10, 8]);
+        assert_eq!(blocks.blocks[0].end, 700);
+    }
+
+    #[test]
+    fn linux_acknowledges_sixteen_packets_at_once_and_then_every_second() {
+        let transport = transport(SackSpec::On);
+        let mut receiver = Receiver::new(&transport.receiver);
+        let answers: Vec<bool> = (0..20)
+            .map(|number| {
+                let answer = receiver.arrive(0, &transport, &came(number * 100));
+                if answer == Answer::Now {
+                    receiver.acknowledged();
+                }
+                answer == Answer::Now
+            })
+            .collect();
+        assert!(answers[..16].iter().all(|now| *now));
+        assert_eq!(answers[16..], [false, true, false, true]);
+        assert_eq!(receiver.delayed_ns, u64::MAX);
+    }
+
+    #[test]
+    fn past_its_limit_a_receiver_neither_reports_nor_keeps() {
+        let transport = transport(SackSpec::UpToRuns(2));
+        let mut receiver = Receiver::new(&transport.receiver);
+        for number in [2, 4] {
+            receiver.arrive(0, &transport, &came(number * 100));
+        }
+        assert_eq!(receiver.blocks(&transport).0.len, 2);
+        receiver.arrive(0, &transport, &came(600));
+        assert_eq!(receiver.blocks(&transport).0.len, 0);
+        receiver.arrive(0, &transport, &came(800));
+        assert_eq!(receiver.discarded_pkts(), 1);
+        for number in [0, 1, 3, 5, 7] {
+            receiver.arrive(0, &transport, &came(number * 100));
+        }
+        assert_eq!(receiver.next(), 800);
+    }
+}

@@ -1,0 +1,270 @@
+//! A `[[case]]` as a run: what `headstart compare` measures on the kernel, in virtual time.
+
+use headstart_core::{INFINITE_SSTHRESH, why_name};
+use headstart_link::{Distribution, Span};
+use headstart_scenario::{
+    ByteSize, Case, Count, Direction, Ground, PacketRow, Sizes, Traffic, TransferRecord, Transport,
+    Users, WindowRow,
+};
+
+use super::{Contender, Study, StudyError};
+use crate::{
+    Group, Observer, PacketFate, PacketKind, Route, SimPacket, SimSpec, Simulation, TransferDone,
+    WindowSample,
+};
+
+/// What the server of a comparison puts before the body: nginx's status line and headers.
+const RESPONSE_HEADER_BYTES: u64 = 247;
+
+/// One run of a case.
+pub(super) struct CaseRun {
+    pub(super) record: TransferRecord,
+    pub(super) packets: Vec<PacketRow>,
+    pub(super) windows: Vec<WindowRow>,
+    pub(super) carried_pkts: u64,
+    pub(super) events: u64,
+}
+
+/// The run of `case` under `contender`.
+fn spec_of(study: &Study, contender: &Contender, case: &Case) -> SimSpec {
+    let scenario = &study.scenario;
+    let on_wire = |size: ByteSize| ByteSize::from_bytes(size.bytes() + RESPONSE_HEADER_BYTES);
+    let sizes = case.warm_bytes().into_iter().chain([case.bytes()]);
+    let sizes: Vec<ByteSize> = sizes.map(on_wire).collect();
+    // After a warming transfer on a connection of its own, as long as a comparison waits.
+    let pause = case
+        .idle()
+        .unwrap_or(Span::from_ns(scenario.path.rtt().as_ns().saturating_mul(2)));
+    let users = Users {
+        users: 1,
+        start: Distribution::fixed(Span::ZERO),
+        stagger: Span::ZERO,
+        pages: u32::try_from(sizes.len()).ok(),
+        objects: Distribution::fixed(Count(1)),
+        index_first: false,
+        bytes: Sizes::InTurn(sizes),
+        parallel: 1,
+        persistent: case.idle().is_some(),
+        think: Distribution::fixed(pause),
+    };
+    let (forward, reverse) = scenario.path.seeded(0);
+    SimSpec {
+        links: vec![forward, reverse],
+        routes: vec![Route {
+            forward: vec![0],
+            reverse: vec![1],
+        }],
+        groups: vec![Group {
+            name: case.kind().name().to_owned(),
+            route: 0,
+            transport: Transport {
+                avoidance: contender.avoidance,
+                ..scenario.sim.transport
+            },
+            runner: contender.runner,
+            destination: 0,
+            extra_rtt: None,
+            hints: false,
+            traffic: Traffic::Users(users),
+        }],
+        memory: Vec::new(),
+        until: scenario.sim.until,
+        sample_every: Span::ZERO,
+    }
+}
+
+/// Keeps the last transfer, and what was seen of it.
+struct Watch {
+    done: Option<TransferDone>,
+    /// Packets and windows since the transfer before ended.
+    packets: Vec<(u64, SimPacket, PacketFate)>,
+    windows: Vec<WindowSample>,
+}
+
+impl Observer for Watch {
+    const WINDOWS: bool = true;
+    const PACKETS: bool = true;
+
+    fn transfer(&mut self, done: &TransferDone) {
+        if self.done.is_some() {
+            // The one before was to warm the path.
+            let ended_ns = self.done.map_or(0, |before| before.end_ns);
+            self.packets.retain(|(at_ns, ..)| *at_ns > ended_ns);
+            self.windows.retain(|sample| sample.at_ns > ended_ns);
+        }
+        self.done = Some(*done);
+    }
+
+    fn window(&mut self, sample: &WindowSample) {
+        self.windows.push(*sample);
+    }
+
+    fn packet(&mut self, at_ns: u64, _group: u32, packet: &SimPacket, fate: PacketFate) {
+        self.packets.push((at_ns, *packet, fate));
+    }
+}
+
+/// Keeps the last transfer.
+struct Last(Option<TransferDone>);
+
+impl Observer for Last {
+    fn transfer(&mut self, done: &TransferDone) {
+        self.0 = Some(*done);
+    }
+}
+
+pub(super) fn run(
+    study: &Study,
+    contender: &Contender,
+    case: &Case,
+    repeat: u32,
+    order: usize,
+) -> Result<CaseRun, StudyError> {
+    let spec = spec_of(study, contender, case);
+    let expected = 1 + u64::from(case.warm_bytes().is_some());
+    let seed = study.seed.wrapping_add(u64::from(repeat));
+    let simulation = Simulation::new(spec, seed).map_err(|cause| StudyError::Sim {
+        file: study.scenario.file().to_owned(),
+        cause,
+    })?;
+    let mut watch = Watch {
+        done: None,
+        packets: Vec::new(),
+        windows: Vec::new(),
+    };
+    let outcome = if study.details {
+        simulation.run(&mut watch)
+    } else {
+        let mut last = Last(None);
+        let outcome = simulation.run(&mut last);
+        watch.done = last.0;
+        outcome
+    };
+    let done = watch.done.filter(|_| outcome.transfers == expected);
+    let record = record(study, contender, case, repeat, order, done);
+    let (packets, windows) = match done {
+        Some(done) if study.details => details(&record, &done, &watch),
+        _ => (Vec::new(), Vec::new()),
+    };
+    Ok(CaseRun {
+        record,
+        packets,
+        windows,
+        carried_pkts: outcome.links.first().map_or(0, |link| link.out_pkts),
+        events: outcome.events,
+    })
+}
+
+/// A transfer that is not over when the run ends is not valid.
+fn record(
+    study: &Study,
+    contender: &Contender,
+    case: &Case,
+    repeat: u32,
+    order: usize,
+    done: Option<TransferDone>,
+) -> TransferRecord {
+    let path = &study.scenario.path;
+    let round_trips = if case.idle().is_some() { 1.0 } else { 2.0 };
+    let bits = case.bytes().bytes() as f64 * 8.0;
+    let rate = path.forward.rate.nominal().bits_per_s() as f64;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let connect_ns = done.and_then(|done| Some(done.connected_ns? - done.start_ns));
+    let exit = done.and_then(|done| done.exit);
+    TransferRecord {
+        startup: contender.name.clone(),
+        on: Ground::Sim,
+        case: case.kind(),
+        repeat,
+        order: u32::try_from(order).unwrap_or(u32::MAX),
+        lane: 0,
+        bytes: case.bytes().bytes(),
+        fct_ms: done.map_or(0.0, |done| ms(done.duration_ns())),
+        connect_ms: connect_ns.map_or(0.0, ms),
+        limit_ms: round_trips * path.rtt().as_ms_f64() + bits * 1000.0 / rate,
+        retransmitted_pkts: done.map_or(0, |done| done.retransmitted_pkts),
+        router_drops: done.map_or(0, |done| done.dropped_pkts),
+        exit_why: exit.map(|exit| why_name(exit.why).to_owned()),
+        exit_cwnd_pkts: exit.map(|exit| exit.cwnd_pkts),
+        valid: done.is_some(),
+        invalid_reason: done.is_none().then(|| {
+            let until = study.scenario.sim.until;
+            format!("not over after {until}; give [simulation] a later until")
+        }),
+    }
+}
+
+fn details(
+    record: &TransferRecord,
+    done: &TransferDone,
+    watch: &Watch,
+) -> (Vec<PacketRow>, Vec<WindowRow>) {
+    let since_ms = |at_ns: u64| (at_ns as f64 - done.start_ns as f64) / 1e6;
+    let data = watch.packets.iter().map(|(_, packet, _)| packet);
+    let data = data.filter(|packet| packet.kind == PacketKind::Data && packet.conn == done.conn);
+    let first_byte = match done.turn {
+        0 => 0,
+        _ => data.map(|packet| packet.seq).min().unwrap_or(0),
+    };
+    let offset = |seq: u64| seq.saturating_sub(first_byte);
+    let packets = watch.packets.iter().filter_map(|(at_ns, packet, fate)| {
+        let direction = match packet.kind {
+            PacketKind::Data => Direction::Data,
+            PacketKind::Ack => Direction::Ack,
+            PacketKind::Syn | PacketKind::SynAck | PacketKind::Request => return None,
+        };
+        // On arrival at the bottleneck, as a comparison sees them: when they left their sender.
+        let dropped = matches!(fate, PacketFate::Dropped(_));
+        if packet.conn != done.conn || (*fate != PacketFate::Sent && !dropped) {
+            return None;
+        }
+        Some(PacketRow {
+            startup: record.startup.clone(),
+            on: record.on,
+            case: record.case,
+            bytes: record.bytes,
+            repeat: record.repeat,
+            t_ms: since_ms(*at_ns),
+            direction,
+            from_byte: offset(packet.seq),
+            to_byte: offset(packet.seq + u64::from(packet.payload_bytes)),
+            low_priority: packet.is_low_priority(),
+            retransmission: packet.is_retransmission(),
+            dropped,
+        })
+    });
+    let windows = watch
+        .windows
+        .iter()
+        .filter(|sample| sample.conn == done.conn);
+    let windows = windows.map(|sample| WindowRow {
+        startup: record.startup.clone(),
+        on: record.on,
+        case: record.case,
+        bytes: record.bytes,
+        repeat: record.repeat,
+        t_ms: since_ms(sample.at_ns),
+        cwnd_pkts: sample.cwnd_pkts,
+        ssthresh_pkts: (sample.ssthresh_pkts < INFINITE_SSTHRESH).then_some(sample.ssthresh_pkts),
+        srtt_ms: f64::from(sample.srtt_us) / 1e3,
+        inflight_pkts: sample.inflight_pkts,
+    });
+    (mark_drops(packets.collect()), windows.collect())
+}
+
+/// A packet is seen as it leaves, and again when it is dropped: one row of the two.
+fn mark_drops(rows: Vec<PacketRow>) -> Vec<PacketRow> {
+    let mut kept: Vec<PacketRow> = Vec::with_capacity(rows.len());
+    for row in rows {
+        if row.dropped
+            && let Some(sent) = kept.iter_mut().rev().find(|sent| {
+                sent.direction == row.direction && sent.from_byte == row.from_byte && !sent.dropped
+            })
+        {
+            sent.dropped = true;
+        } else {
+            kept.push(row);
+        }
+    }
+    kept
+}

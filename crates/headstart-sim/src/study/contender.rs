@@ -1,0 +1,180 @@
+//! Who takes part: the kernel's own controls as the simulator has them, and the start-ups of `core/`.
+
+use headstart_core::{Params, Startup};
+use headstart_scenario::{AvoidanceSpec, Scenario, nearest};
+
+use super::StudyError;
+use crate::Runner;
+
+/// Linux's own controls that the simulator has.
+const NATIVE: [(&str, AvoidanceSpec); 2] = [
+    ("cubic", AvoidanceSpec::CubicHystart),
+    ("reno", AvoidanceSpec::Reno),
+];
+/// Those that it has not: left out with a warning where a scenario lists them.
+const NOT_HERE: [&str; 13] = [
+    "bbr",
+    "bic",
+    "cdg",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "nv",
+    "scalable",
+    "vegas",
+    "westwood",
+];
+
+/// A contestant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contender {
+    /// Its name as a congestion control.
+    pub name: String,
+    /// Who starts connections.
+    pub runner: Runner,
+    /// What follows slow start.
+    pub avoidance: AvoidanceSpec,
+}
+
+impl Contender {
+    /// The contestant of that name, with its defaults; `None`: no such name.
+    pub fn named(name: &str, hystart: bool) -> Option<Contender> {
+        let cubic = match hystart {
+            true => AvoidanceSpec::CubicHystart,
+            false => AvoidanceSpec::Cubic,
+        };
+        let native = NATIVE.iter().find(|(native, _)| *native == name);
+        let (runner, avoidance) = match native {
+            Some((_, AvoidanceSpec::CubicHystart)) => (Runner::Native, cubic),
+            Some((_, avoidance)) => (Runner::Native, *avoidance),
+            None => {
+                let startup = Startup::named(name).ok()?;
+                (Runner::Startup(Params::new(startup)), cubic)
+            }
+        };
+        Some(Contender {
+            name: name.to_owned(),
+            runner,
+            avoidance,
+        })
+    }
+
+    fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
+        if let Runner::Startup(params) = &mut self.runner {
+            params.set(name, value).map_err(|error| error.to_string())?;
+            if params.get("reno") == Some(1) {
+                self.avoidance = AvoidanceSpec::Reno;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The contestants of a scenario (or `startups` in their place) with their parameters, and warnings.
+///
+/// # Errors
+/// [`StudyError`], with the place and the nearest name.
+pub fn contenders(
+    scenario: &Scenario,
+    startups: Option<&[String]>,
+    settings: &[String],
+) -> Result<(Vec<Contender>, Vec<String>), StudyError> {
+    let hystart = scenario.sim.hystart;
+    let (mut found, mut warnings): (Vec<Contender>, Vec<String>) = (Vec::new(), Vec::new());
+    let listed = scenario.compare.startups.iter();
+    let names: Vec<String> = match startups {
+        Some(names) => names.to_vec(),
+        None => listed.clone().map(|listed| listed.name.clone()).collect(),
+    };
+    for (index, name) in names.iter().enumerate() {
+        match Contender::named(name, hystart) {
+            Some(contender) if found.contains(&contender) => {
+                return Err(StudyError::Choice(format!(
+                    "the start-up {name} is named twice"
+                )));
+            }
+            Some(contender) => found.push(contender),
+            None if NOT_HERE.contains(&name.as_str()) => {
+                warnings.push(format!(
+                    "{name} is left out: the simulator does not have it"
+                ));
+            }
+            None => {
+                let known = known();
+                return Err(match (startups, scenario.compare.startups.get(index)) {
+                    (None, Some(listed)) => scenario.unknown_startup(listed, &known).into(),
+                    _ => StudyError::Choice(unknown(name, &known)),
+                });
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(StudyError::Choice(
+            "no start-up is left to simulate".to_owned(),
+        ));
+    }
+    set_from_scenario(scenario, &mut found)?;
+    for setting in settings {
+        set_from_option(setting, &mut found)?;
+    }
+    Ok((found, warnings))
+}
+
+fn known() -> Vec<&'static str> {
+    let natives = NATIVE.iter().map(|(name, _)| *name);
+    natives.chain(Startup::all().map(Startup::name)).collect()
+}
+
+fn unknown(name: &str, known: &[&str]) -> String {
+    let hint = match nearest(name, known) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    format!("--startups: no start-up is called \"{name}\"; {hint}")
+}
+
+/// Parameters of start-ups that do not take part are checked all the same.
+fn set_from_scenario(scenario: &Scenario, found: &mut [Contender]) -> Result<(), StudyError> {
+    for parameter in &scenario.parameters {
+        let bad = |why: &str| StudyError::from(scenario.bad_parameter(parameter, why));
+        let startup =
+            Startup::named(&parameter.startup).map_err(|error| bad(&error.to_string()))?;
+        if !startup.params().any(|known| known.name == parameter.name) {
+            let known: Vec<&str> = startup.params().map(|known| known.name).collect();
+            return Err(scenario.unknown_parameter(parameter, &known).into());
+        }
+        let mut checked = Params::new(startup);
+        checked
+            .set(&parameter.name, parameter.value.into())
+            .map_err(|error| bad(&error.to_string()))?;
+        for contender in found
+            .iter_mut()
+            .filter(|other| other.name == parameter.startup)
+        {
+            contender
+                .set(&parameter.name, parameter.value.into())
+                .map_err(|why| bad(&why))?;
+        }
+    }
+    Ok(())
+}
+
+fn set_from_option(setting: &str, found: &mut [Contender]) -> Result<(), StudyError> {
+    let bad = |why: String| StudyError::Choice(format!("--param {setting}: {why}"));
+    let form =
+        || bad("write STARTUP.PARAMETER=VALUE, e.g. su_fast_start.maxburst_pkts=2".to_owned());
+    let (name, value) = setting.split_once('=').ok_or_else(form)?;
+    let (startup, name) = name.split_once('.').ok_or_else(form)?;
+    let startup = Startup::named(startup).map_err(|error| bad(error.to_string()))?;
+    let value: u64 = value
+        .parse()
+        .map_err(|_| bad(format!("\"{value}\" is no whole number")))?;
+    let contender = found.iter_mut().find(|other| other.name == startup.name());
+    let Some(contender) = contender else {
+        return Err(bad(format!("{} does not take part", startup.name())));
+    };
+    contender.set(name, value).map_err(bad)
+}

@@ -13,9 +13,11 @@ mod no_kernel;
 mod output;
 mod path;
 mod process;
+#[cfg(feature = "kernel")]
+mod virtual_kernel;
 
 #[cfg(not(feature = "kernel"))]
-use no_kernel::{compare, doctor, exec};
+use no_kernel::{compare, doctor, exec, virtual_kernel};
 
 use std::process::ExitCode;
 
@@ -38,6 +40,7 @@ enum Verb {
     Compare(compare::CompareArgs),
     Path(Box<path::PathArgs>),
     Exec(exec::ExecArgs),
+    Virtual(virtual_kernel::VirtualArgs),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Verb::Compare(args) => compare::run(&args),
         Verb::Path(args) => path::run(*args),
         Verb::Exec(args) => exec::run(&args),
+        Verb::Virtual(args) => virtual_kernel::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

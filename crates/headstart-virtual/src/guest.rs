@@ -20,12 +20,11 @@ use crate::mailbox::Mailbox;
 /// How often the first process looks whether its command has ended, in the guest's own time.
 const LOOK: Duration = Duration::from_millis(20);
 
-const MOUNTS: [(&str, &str, &str); 7] = [
+/// The rest of its file system is the initramfs, which can be written to.
+const MOUNTS: [(&str, &str, &str); 5] = [
     ("proc", "/proc", "proc"),
     ("sysfs", "/sys", "sysfs"),
     ("devtmpfs", "/dev", "devtmpfs"),
-    ("tmpfs", "/tmp", "tmpfs"),
-    ("tmpfs", "/run", "tmpfs"),
     ("cgroup2", "/sys/fs/cgroup", "cgroup2"),
     ("bpf", "/sys/fs/bpf", "bpf"),
 ];

@@ -99,7 +99,7 @@ fn run_in_guest(args: &RunArgs) -> Result<(), Failure> {
     let job = Job {
         commands: vec![command],
     };
-    let mut stop = Interruption::watch()?;
+    let stop = Interruption::watch()?;
     let finished = machine.run(&job, &files, |_| stop.look())?;
     let ended = finished
         .commands
@@ -166,7 +166,7 @@ impl Interruption {
         Ok(Interruption { came })
     }
 
-    pub(crate) fn look(&mut self) -> ControlFlow<()> {
+    pub(crate) fn look(&self) -> ControlFlow<()> {
         if self.came.load(Ordering::Relaxed) {
             ControlFlow::Break(())
         } else {

@@ -10,6 +10,8 @@ use crate::CaseKind;
 pub enum Ground {
     /// The live kernel, over an emulated path.
     Kernel,
+    /// Debian's kernel in virtual time, over an emulated path.
+    Virtual,
 }
 
 impl Ground {
@@ -17,6 +19,7 @@ impl Ground {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
+            Self::Virtual => "virtual",
         }
     }
 }

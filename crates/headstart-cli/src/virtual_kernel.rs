@@ -1,5 +1,6 @@
 //! `headstart virtual`: a kernel in virtual time, fetched and run.
 
+use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use crate::output;
   headstart virtual fetch                                 get Debian's kernel with apt; nothing is installed
   headstart virtual run -- headstart doctor               what that kernel can do
   headstart virtual run --with trace.txt -- wc trace.txt  a program of this machine, and a file, in the guest
+  headstart virtual run --out there -- sh -c 'cat /proc/version > /out/version'
 
 `headstart compare --on virtual SCENARIO` compares start-ups there. Needs qemu-system-x86_64; no KVM, no root.")]
 pub(crate) struct VirtualArgs {
@@ -56,6 +58,9 @@ struct RunArgs {
     /// A file or program that the guest has as well, at the same place; may be given several times.
     #[arg(long = "with", value_name = "FILE")]
     with: Vec<PathBuf>,
+    /// The folder for what the command leaves in the guest's /out.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// The program and its arguments.
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -105,6 +110,9 @@ fn run_in_guest(args: &RunArgs) -> Result<(), Failure> {
         .commands
         .first()
         .context("the guest told nothing of the command")?;
+    if let Some(out) = &args.out {
+        copy_folder(finished.out(), out)?;
+    }
     let mut stderr = std::io::stderr();
     stderr
         .write_all(&ended.stderr)
@@ -121,6 +129,22 @@ pub(crate) fn machine(wanted: Option<&str>) -> Result<Machine, Failure> {
     let image = KernelImage::find(&cache_dir(), wanted)?;
     let ourselves = std::env::current_exe().context("cannot find this program")?;
     Ok(Machine::new(image, ourselves)?)
+}
+
+/// Copies what is in a folder into another, which is made if it is not there.
+fn copy_folder(from: &Path, to: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
+    let entries = fs::read_dir(from).context("what the guest left cannot be read")?;
+    for entry in entries {
+        let entry = entry.context("what the guest left cannot be read")?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            fs::copy(&from, &to).with_context(|| format!("cannot write {}", to.display()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The current directory, where the guest's commands run as well: relative paths mean the same in their messages.

@@ -135,6 +135,8 @@ impl Written {
         } = scene;
         let mut lane = Lane::new(kernel, scene.lane, rate, *rtt_ms, *queue_pkts);
         lane.server_uses(name);
+        // The kernel takes away what the scene before has left: that is work for the one CPU.
+        sleep(Duration::from_secs(2));
         let prefix = Prefix::of(lane.emulation.client().addr_v4().into(), PREFIX_BITS);
         writeln!(
             self.summary,

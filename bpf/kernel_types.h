@@ -44,6 +44,7 @@ enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 struct netns_ipv4 {
 	__u8 sysctl_tcp_min_tso_segs;
+	__u8 sysctl_tcp_tso_rtt_log;
 };
 
 struct net {
@@ -75,6 +76,8 @@ struct sock {
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
+	__u8 sk_pacing_shift;
+	__u32 sk_gso_max_size;
 };
 
 struct inet_sock {
@@ -158,7 +161,9 @@ enum tcp_ca_state {
 
 #define TCP_CONG_NON_RESTRICTED 1u
 
-/* libbpf matches these by name with the kernel's own structure. */
+/* libbpf matches these by name with the kernel's own structure. A member that the kernel does not
+ * have is emptied before the load (headstart-kernel, callbacks.rs), and the program that stood in
+ * it is not loaded: so each kernel gets the callbacks of its own interface. */
 struct tcp_congestion_ops {
 	__u32 flags;
 	void (*init)(struct sock *sk);
@@ -170,6 +175,10 @@ struct tcp_congestion_ops {
 	__u32 (*undo_cwnd)(struct sock *sk);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	__u32 (*min_tso_segs)(struct sock *sk);
+	/* From Linux 7.1, which does not call cwnd_event with CA_EVENT_TX_START any more. */
+	void (*cwnd_event_tx_start)(struct sock *sk);
+	/* In the place of min_tso_segs where the kernel is patched with BBRv3. */
+	__u32 (*tso_segs)(struct sock *sk, unsigned int mss_now);
 	char name[16];
 };
 

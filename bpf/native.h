@@ -10,7 +10,9 @@
 #include "maps.h"
 
 extern void cubictcp_init(struct sock *sk) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+/* One of these two: from Linux 7.1 the second. */
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __ksym __weak;
 extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym;
@@ -42,8 +44,18 @@ static __always_inline void native_init(struct sock *sk, enum su_alg alg)
 static __always_inline void native_cwnd_event(struct sock *sk, enum su_alg alg,
 					      enum tcp_ca_event event)
 {
+	/* Known when the program is loaded: the verifier leaves the call out where it cannot be
+	 * made. */
+	if (bpf_core_field_exists(struct tcp_congestion_ops, cwnd_event_tx_start))
+		return;
 	if (!is_reno(alg))
 		cubictcp_cwnd_event(sk, event);
+}
+
+static __always_inline void native_tx_start(struct sock *sk, enum su_alg alg)
+{
+	if (!is_reno(alg))
+		cubictcp_cwnd_event_tx_start(sk);
 }
 
 static __always_inline __u32 native_ssthresh(struct sock *sk, enum su_alg alg)

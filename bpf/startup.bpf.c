@@ -256,30 +256,43 @@ static __always_inline __u64 take_hint(struct sock *sk)
 	return bytes;
 }
 
-static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum tcp_ca_event event)
+static __always_inline void on_tx_start(struct sock *sk, enum su_alg alg)
+{
+	struct hs_conn *conn = find(sk);
+	struct su_event ev;
+
+	/* Also fires where a retransmission starts an empty pipe, hence the state. */
+	if (!conn || icsk(sk)->icsk_ca_state != TCP_CA_Open)
+		return;
+	snapshot(sk, conn, SU_EVENT_SEND, &ev);
+	if (tcp(sk)->data_segs_out < LINUX_UNPACED_PKTS)
+		ev.unpaced_pkts = LINUX_UNPACED_PKTS - tcp(sk)->data_segs_out;
+	ev.hint_bytes = take_hint(sk);
+	step(sk, alg, conn, 0, &ev);
+}
+
+static __always_inline void on_cwnd_restart(struct sock *sk, enum su_alg alg)
 {
 	struct hs_conn *conn = find(sk);
 	struct su_event ev;
 	int known;
 
-	if (conn) {
-		if (event == CA_EVENT_CWND_RESTART) {
-			snapshot(sk, conn, SU_EVENT_IDLE, &ev);
-			ev.idle_us = idle_us(sk, ev.rto_us);
-			ev.iw_pkts = initial_window(sk);
-			learn(sk, alg, conn, &ev);
-			known = recall(sk, conn, &ev);
-			step(sk, alg, conn, known ? &conn->path : 0, &ev);
-		} else if (event == CA_EVENT_TX_START && icsk(sk)->icsk_ca_state == TCP_CA_Open) {
-			/* Also fires where a retransmission starts an empty pipe, hence the state.
-			 */
-			snapshot(sk, conn, SU_EVENT_SEND, &ev);
-			if (tcp(sk)->data_segs_out < LINUX_UNPACED_PKTS)
-				ev.unpaced_pkts = LINUX_UNPACED_PKTS - tcp(sk)->data_segs_out;
-			ev.hint_bytes = take_hint(sk);
-			step(sk, alg, conn, 0, &ev);
-		}
-	}
+	if (!conn)
+		return;
+	snapshot(sk, conn, SU_EVENT_IDLE, &ev);
+	ev.idle_us = idle_us(sk, ev.rto_us);
+	ev.iw_pkts = initial_window(sk);
+	learn(sk, alg, conn, &ev);
+	known = recall(sk, conn, &ev);
+	step(sk, alg, conn, known ? &conn->path : 0, &ev);
+}
+
+static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum tcp_ca_event event)
+{
+	if (event == CA_EVENT_CWND_RESTART)
+		on_cwnd_restart(sk, alg);
+	else if (event == CA_EVENT_TX_START)
+		on_tx_start(sk, alg);
 	native_cwnd_event(sk, alg, event);
 }
 
@@ -311,6 +324,24 @@ static __always_inline __u32 on_min_tso_segs(struct sock *sk)
 		set_pacing_rate(sk, v->pacing_bytes_per_s);
 	}
 	return v->burst_pkts ? v->burst_pkts : native;
+}
+
+/* As tcp_tso_autosize (net/ipv4/tcp_output.c), which the kernel calls with min_tso_segs: where it
+ * asks for the number itself, nobody else does. */
+static __always_inline __u32 tso_autosize(struct sock *sk, __u32 mss_bytes, __u32 least)
+{
+	const struct netns_ipv4 *sysctl = &sk->__sk_common.skc_net.net->ipv4;
+	__u64 bytes = sk->sk_pacing_rate >> (sk->sk_pacing_shift & 63);
+	__u32 most = sk->sk_gso_max_size;
+	__u32 shift = tcp(sk)->rtt_min.s[0].v >> (sysctl->sysctl_tcp_tso_rtt_log & 31);
+	__u32 segs;
+
+	if (shift < 32)
+		bytes += most >> shift;
+	if (bytes > most)
+		bytes = most;
+	segs = mss_bytes ? (__u32)bytes / mss_bytes : 0;
+	return segs > least ? segs : least;
 }
 
 static __always_inline void on_cong_avoid(struct sock *sk, enum su_alg alg, __u32 ack, __u32 acked)
@@ -396,6 +427,15 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 	{                                                                                          \
 		return on_min_tso_segs(sk);                                                        \
 	}                                                                                          \
+	SEC("struct_ops") void BPF_PROG(alg##_tx_start, struct sock *sk)                           \
+	{                                                                                          \
+		on_tx_start(sk, SU_ALG_##NAME);                                                    \
+		native_tx_start(sk, SU_ALG_##NAME);                                                \
+	}                                                                                          \
+	SEC("struct_ops") __u32 BPF_PROG(alg##_tso_segs, struct sock *sk, unsigned int mss_now)    \
+	{                                                                                          \
+		return tso_autosize(sk, mss_now, on_min_tso_segs(sk));                             \
+	}                                                                                          \
 	SEC("struct_ops") void BPF_PROG(alg##_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) \
 	{                                                                                          \
 		on_cong_avoid(sk, SU_ALG_##NAME, ack, acked);                                      \
@@ -426,6 +466,8 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 		.init = (void *)alg##_init,                                                        \
 		.cwnd_event = (void *)alg##_cwnd_event,                                            \
 		.min_tso_segs = (void *)alg##_min_tso_segs,                                        \
+		.cwnd_event_tx_start = (void *)alg##_tx_start,                                     \
+		.tso_segs = (void *)alg##_tso_segs,                                                \
 		.cong_avoid = (void *)alg##_cong_avoid,                                            \
 		.ssthresh = (void *)alg##_ssthresh,                                                \
 		.set_state = (void *)alg##_set_state,                                              \

@@ -1,30 +1,34 @@
 //! `headstart compare`: one scenario, several start-ups, side by side.
 
+mod in_guest;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use headstart_compare::{CompareError, Control, Outcome, Plan, run as run_plan};
-use headstart_scenario::{ResultsDocument, Scenario, write_results};
+use headstart_scenario::{Ground, ResultsDocument, Scenario, write_results};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cells;
 use crate::failure::Failure;
 use crate::output;
+use crate::virtual_kernel::Interruption;
 
-/// Compare start-ups: the same scenario for each, side by side, on the live kernel over an emulated path.
+/// How often progress is shown, and interruptions are looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Compare start-ups: the same scenario for each, side by side, on a real kernel over an emulated path.
 #[derive(Args)]
 #[command(after_help = "Examples:
   headstart compare scenarios/satellite.toml
   headstart compare scenarios/satellite.toml --startups cubic,su_fast_start --repeat 3
   headstart compare scenarios/satellite.toml --param su_fast_start.maxburst_pkts=2
   headstart compare scenarios/satellite.toml --out results/satellite --json > satellite.json
+  headstart compare scenarios/satellite.toml --on virtual     the same bytes each time; no root
 
 --out keeps every transfer, packet and window as Parquet, with the scenario; `headstart-lab report DIR` draws
 them.")]
@@ -52,6 +56,9 @@ pub(crate) struct CompareArgs {
     /// Print one JSON document on standard output instead of the table.
     #[arg(long)]
     json: bool,
+    /// This is the guest of `--on virtual`.
+    #[arg(long, hide = true)]
+    in_guest: bool,
 }
 
 /// Where start-ups can be compared.
@@ -59,12 +66,20 @@ pub(crate) struct CompareArgs {
 enum On {
     /// On this machine's kernel, over an emulated path.
     Kernel,
+    /// On Debian's kernel in virtual time: each run gives the same bytes (see `headstart virtual`).
+    Virtual,
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
-    let On::Kernel = args.on;
     let scenario = Scenario::load(&args.scenario).map_err(|error| Failure::Usage(error.into()))?;
-    let plan = Plan::new(
+    match args.on {
+        On::Kernel => run_here(args, scenario),
+        On::Virtual => in_guest::run(args, &scenario),
+    }
+}
+
+fn run_here(args: &CompareArgs, scenario: Scenario) -> Result<(), Failure> {
+    let mut plan = Plan::new(
         scenario,
         args.startups.as_deref(),
         args.repeat,
@@ -74,7 +89,10 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     for warning in &plan.warnings {
         eprintln!("headstart: {warning}");
     }
-    let outcome = run_with_progress(&plan)?;
+    if args.in_guest {
+        plan = plan.in_virtual_time();
+    }
+    let outcome = run_with_progress(&plan, args.in_guest)?;
     if let Some(dir) = &args.out {
         let Outcome {
             document,
@@ -89,8 +107,12 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&outcome.document);
         return output::print(&text.context("cannot write the results")?);
     }
-    output::print(&report(&outcome.document))?;
-    for warning in &outcome.document.warnings {
+    print_report(&outcome.document)
+}
+
+fn print_report(document: &ResultsDocument) -> Result<(), Failure> {
+    output::print(&report(document))?;
+    for warning in &document.warnings {
         eprintln!("headstart: {warning}");
     }
     Ok(())
@@ -113,22 +135,21 @@ impl From<CompareError> for Failure {
 }
 
 /// Runs the plan in a thread of its own and shows how far it is.
-fn run_with_progress(plan: &Plan) -> Result<Outcome, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .context("cannot watch for signals")?;
-    }
-    let bar = progress_bar(plan);
+fn run_with_progress(plan: &Plan, in_guest: bool) -> Result<Outcome, Failure> {
+    let stop = Interruption::watch()?;
+    let bar = progress_bar(&plan.scenario.name, plan.transfers());
     let control = Control::default();
     let outcome = thread::scope(|scope| {
         let running = scope.spawn(|| run_plan(plan, &control));
         while !running.is_finished() {
-            if stop.load(Ordering::Relaxed) {
+            if stop.look().is_break() {
                 control.stop();
             }
             bar.set_position(control.transfers());
-            thread::sleep(Duration::from_millis(50));
+            if in_guest {
+                in_guest::tell_progress(control.transfers());
+            }
+            thread::sleep(LOOK);
         }
         running
             .join()
@@ -138,7 +159,7 @@ fn run_with_progress(plan: &Plan) -> Result<Outcome, Failure> {
     Ok(outcome?)
 }
 
-fn progress_bar(plan: &Plan) -> ProgressBar {
+fn progress_bar(name: &str, transfers: u64) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()
     } else {
@@ -147,16 +168,22 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     let style = ProgressStyle::with_template(
         "{msg}  {wide_bar}  {pos}/{len} transfers  {elapsed} elapsed, {eta} to go",
     );
-    ProgressBar::with_draw_target(Some(plan.transfers()), target)
+    ProgressBar::with_draw_target(Some(transfers), target)
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        .with_message(plan.scenario.name.clone())
+        .with_message(name.to_owned())
 }
 
 fn report(document: &ResultsDocument) -> String {
     let table = cells::table(&document.cells);
     let machine = &document.machine;
+    let in_virtual_time = document.cells.iter().any(|cell| cell.on == Ground::Virtual);
+    let time = if in_virtual_time {
+        " of virtual time"
+    } else {
+        ""
+    };
     format!(
-        "{}: Linux {}, {} CPUs, seed {}, {:.0} s\n\n{table}\n\n{}",
+        "{}: Linux {}, {} CPUs, seed {}, {:.0} s{time}\n\n{table}\n\n{}",
         document.scenario,
         machine.kernel,
         machine.cpus,

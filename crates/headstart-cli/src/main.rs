@@ -19,9 +19,11 @@ mod path;
 mod paths;
 mod process;
 mod sim;
+#[cfg(feature = "kernel")]
+mod virtual_kernel;
 
 #[cfg(not(feature = "kernel"))]
-use no_kernel::{compare, doctor, exec, paths};
+use no_kernel::{compare, doctor, exec, paths, virtual_kernel};
 
 use std::process::ExitCode;
 
@@ -46,6 +48,7 @@ enum Verb {
     Path(Box<path::PathArgs>),
     Exec(Box<exec::ExecArgs>),
     Paths(paths::PathsArgs),
+    Virtual(virtual_kernel::VirtualArgs),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Verb::Path(args) => path::run(*args),
         Verb::Exec(args) => exec::run(&args),
         Verb::Paths(args) => paths::run(&args),
+        Verb::Virtual(args) => virtual_kernel::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -34,6 +34,11 @@ absent!(
     "Not in this build: say what this machine can do."
 );
 absent!(
+    virtual_kernel,
+    VirtualArgs,
+    "Not in this build: a kernel in virtual time."
+);
+absent!(
     exec,
     ExecArgs,
     "Not in this build: run a program under a start-up."

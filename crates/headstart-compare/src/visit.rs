@@ -9,7 +9,7 @@ use std::time::Duration;
 use headstart_core::INFINITE_SSTHRESH;
 use headstart_kernel::{Kernel, Prefix, Sample};
 use headstart_path::Emulation;
-use headstart_scenario::{Case, Direction, Ground, PacketRow, TransferRecord, WindowRow};
+use headstart_scenario::{Case, Direction, PacketRow, TransferRecord, WindowRow};
 
 use crate::client::{CurlClient, Fetched};
 use crate::error::CompareError;
@@ -194,7 +194,7 @@ impl Visit<'_> {
         let (bytes, kind, repeat) = (case.bytes().bytes(), case.kind(), self.repeat);
         let packets = seen.packets.iter().map(|packet| PacketRow {
             startup: startup.clone(),
-            on: Ground::Kernel,
+            on: self.plan.ground,
             case: kind,
             bytes,
             repeat,
@@ -216,7 +216,7 @@ impl Visit<'_> {
         };
         let windows = samples.iter().filter(in_transfer).map(|sample| WindowRow {
             startup: startup.clone(),
-            on: Ground::Kernel,
+            on: self.plan.ground,
             case: kind,
             bytes,
             repeat,
@@ -236,7 +236,7 @@ impl Visit<'_> {
             ended_ns: seen.ended_ns,
             record: TransferRecord {
                 startup: startup.clone(),
-                on: Ground::Kernel,
+                on: self.plan.ground,
                 case: kind,
                 repeat,
                 order,

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd, AsRawFd};
 
 use headstart_core::{ParamWords, Params};
+use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
+use crate::callbacks;
 use crate::cgroup::Cgroup;
 use crate::contract::{
     self, Counter, MAX_ALGS, MAX_GROUP_PREFIXES, RawConfig, RawPrefix, RecordLevel,
@@ -83,9 +85,20 @@ impl Kernel {
             .map(|params| params.startup().name())
             .collect();
 
+        let kernel_types = Btf::from_vmlinux()
+            .map_err(|error| KernelError::operation("reading the kernel's types", error))?;
+        let unknown = callbacks::unknown_to(&kernel_types, &BpfObject::Startup.btf()?);
         let mut open = BpfObject::Startup.open()?;
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
+            if name.starts_with("su_") {
+                let value = map.initial_value_mut().unwrap_or_default();
+                for place in &unknown {
+                    if let Some(callback) = value.get_mut(place.clone()) {
+                        callback.fill(0);
+                    }
+                }
+            }
             if name.starts_with("su_") && !wanted.contains(name.as_str()) {
                 map.set_autocreate(false).map_err(|error| {
                     KernelError::operation(format!("leaving out {name}"), error)

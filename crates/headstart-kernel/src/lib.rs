@@ -5,6 +5,7 @@
 //! they have until they close. Kernels without struct_ops links (before 6.4) keep the names, and kernels without
 //! tcx links (before 6.6) the markers, of a process that is killed: [`leftovers`] finds them.
 
+mod callbacks;
 mod cgroup;
 mod clsact;
 mod contract;

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use libbpf_rs::btf::Btf;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 
 use crate::error::KernelError;
@@ -60,6 +61,14 @@ impl BpfObject {
         ObjectBuilder::default()
             .open_memory(self.bytes())
             .map_err(|error| self.refused(&error))
+    }
+
+    /// The types that it was compiled with.
+    pub(crate) fn btf(self) -> Result<Btf<'static>, KernelError> {
+        let missing = || KernelError::no_part(self, "its types (BTF)");
+        let btf =
+            Btf::from_raw(self.source(), self.bytes()).map_err(|error| self.refused(&error))?;
+        btf.ok_or_else(missing)
     }
 
     pub(crate) fn load(self, open: OpenObject) -> Result<Object, KernelError> {

@@ -355,7 +355,7 @@ fn same(then: &str, now: &str) -> bool {
 #[test]
 fn a_snapshot_differs_by_any_count_and_by_more_than_a_little_time() {
     let then = "cold 10 bytes: 100.4ms\n  packets 7, again 0";
-    assert!(differences_of(then, "cold 10 bytes: 100.8ms\n  packets 7, again 0").is_empty());
-    let differences = differences_of(then, "cold 10 bytes: 101.0ms\n  packets 7, again 1\nmore");
+    assert!(differences_of(then, "cold 10 bytes: 101.8ms\n  packets 7, again 0").is_empty());
+    let differences = differences_of(then, "cold 10 bytes: 102.0ms\n  packets 7, again 1\nmore");
     assert_eq!(differences.len(), 3, "{differences:?}");
 }

@@ -1,5 +1,7 @@
 //! Against what the papers compute: exactly, where their forms are exact.
 
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
 mod common;
 
 use common::{dumbbell, group, in_turn, ms, run};
@@ -26,7 +28,12 @@ fn plain(initial_window_pkts: u32) -> Transport {
 fn took_ns(transport: Transport, rate: &str, rtt_ms: u64, pkts: u64) -> u64 {
     let bytes = pkts * u64::from(transport.mss_bytes);
     let traffic = Traffic::Users(in_turn(&[bytes]));
-    let spec = dumbbell(rate, rtt_ms, 1_000_000, group(transport, Runner::Native, traffic));
+    let spec = dumbbell(
+        rate,
+        rtt_ms,
+        1_000_000,
+        group(transport, Runner::Native, traffic),
+    );
     let (done, _) = run(spec);
     done[0].end_ns - done[0].connected_ns.unwrap()
 }
@@ -34,7 +41,10 @@ fn took_ns(transport: Transport, rate: &str, rtt_ms: u64, pkts: u64) -> u64 {
 /// Whole round trips, where the path adds no more than 1 % of one.
 fn round_trips(transport: Transport, pkts: u64) -> u64 {
     let (took_ns, rtt_ns) = (took_ns(transport, ENDLESS_RATE, 100, pkts), 100_000_000);
-    assert!(took_ns % rtt_ns < rtt_ns / 100, "{pkts} packets: {took_ns} ns");
+    assert!(
+        took_ns % rtt_ns < rtt_ns / 100,
+        "{pkts} packets: {took_ns} ns"
+    );
     took_ns / rtt_ns
 }
 
@@ -45,8 +55,14 @@ fn a_transfer_in_slow_start_takes_the_round_trips_of_equation_1() {
     for initial_window_pkts in [1, 3, 4, 6, 10, 16, 26, 42] {
         for pkts in (1..=60).chain([99, 100, 333, 1000]) {
             let window = u64::from(initial_window_pkts);
-            let rounds = (1..).find(|rounds| window * ((1 << rounds) - 1) >= pkts).unwrap();
-            assert_eq!(round_trips(plain(initial_window_pkts), pkts), rounds, "{pkts} from {window}");
+            let rounds = (1..)
+                .find(|rounds| window * ((1 << rounds) - 1) >= pkts)
+                .unwrap();
+            assert_eq!(
+                round_trips(plain(initial_window_pkts), pkts),
+                rounds,
+                "{pkts} from {window}"
+            );
         }
     }
 }

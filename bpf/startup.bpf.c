@@ -24,6 +24,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
+#include "emit.h"
 #include "native.h"
 #include "paths.h"
 #include "records.h"
@@ -180,24 +181,47 @@ static __always_inline void apply_rto_min(struct sock *sk, struct hs_conn *conn)
 	conn->rto_min_us = conn->verdict.rto_min_us;
 }
 
+/* The rule's own parameters, where the connection came by one that has some. */
+static __always_inline const union su_params *params_of(const struct hs_conn *conn, enum su_alg alg)
+{
+	const struct hs_config *config;
+	const union su_params *own;
+	__u32 set = conn->param_set;
+
+	if (set) {
+		own = bpf_map_lookup_elem(&hs_param_sets, &set);
+		if (own)
+			return own;
+	}
+	config = hs_config();
+	/* Or clang joins the branches by arithmetic on pointers, which the verifier does not take.
+	 */
+	barrier_var(config);
+	return config ? &config->params[alg] : 0;
+}
+
 /* At LOSS the caller sets the windows: the kernel wants ssthresh returned and sets cwnd itself. */
 static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_conn *conn,
 				 const struct su_path *path, const struct su_event *ev)
 {
 	struct su_verdict *v = &conn->verdict;
-	const struct hs_config *config;
+	const union su_params *params = params_of(conn, alg);
 	__u8 old_phase = v->phase;
 
-	config = hs_config();
-	if (!config)
+	if (!params)
 		return;
-	su_step(alg, &conn->state, &config->params[alg], path, ev, v);
+	su_step(alg, &conn->state, params, path, ev, v);
 	record(sk, conn, ev, path, old_phase);
 	if (ev->kind != SU_EVENT_LOSS) {
 		if (v->cwnd_pkts)
 			tcp(sk)->snd_cwnd = v->cwnd_pkts;
 		if (v->ssthresh_pkts)
 			tcp(sk)->snd_ssthresh = v->ssthresh_pkts;
+	}
+	if (v->why != SU_WHY_NONE) {
+		conn->why = v->why;
+		conn->why_at_us = ev->now_us;
+		conn->why_cwnd_pkts = tcp(sk)->snd_cwnd;
 	}
 	apply_marks(sk, conn, ev);
 	apply_pacing(sk, conn);
@@ -209,6 +233,7 @@ static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_con
 static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 {
 	struct su_path path = {};
+	struct hs_flow *flow;
 	struct hs_conn *conn;
 	struct su_event ev;
 	int known = 0;
@@ -219,10 +244,16 @@ static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 		return;
 	__builtin_memset(conn, 0, sizeof(*conn));
 	conn->alg = (__u8)alg;
+	flow = bpf_sk_storage_get(&hs_flows, tcp(sk), 0, 0);
+	if (flow) {
+		conn->ruled = 1;
+		conn->param_set = flow->param_set;
+	}
 	/* Chosen by setsockopt in the middle of a connection: the start is over, memory is of no
 	 * use. */
 	if (!tcp(sk)->data_segs_out)
 		known = recall(sk, &path);
+	conn->path_hit = (__u8)known;
 	snapshot(sk, conn, SU_EVENT_OPEN, &ev);
 	step(sk, alg, conn, known ? &path : 0, &ev);
 }
@@ -250,6 +281,7 @@ static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum
 			ev.idle_us = idle_us(sk, ev.rto_us);
 			learn(sk, alg, conn, &ev);
 			known = recall(sk, &path);
+			conn->path_hit = (__u8)known;
 			step(sk, alg, conn, known ? &path : 0, &ev);
 		} else if (event == CA_EVENT_TX_START && icsk(sk)->icsk_ca_state == TCP_CA_Open) {
 			/* Also fires where a retransmission starts an empty pipe, hence the state.
@@ -293,6 +325,16 @@ static __always_inline __u32 on_min_tso_segs(struct sock *sk)
 	return v->burst_pkts ? v->burst_pkts : native;
 }
 
+/* A rule gave the connection to the start-up: where this ACK ended a transfer, all has been said.
+ */
+static __always_inline void record_transfer(struct sock *sk, const struct hs_conn *conn)
+{
+	struct hs_flow *flow = bpf_sk_storage_get(&hs_flows, tcp(sk), 0, 0);
+
+	if (flow)
+		emit_ended(flow, tcp(sk), conn);
+}
+
 static __always_inline void on_cong_avoid(struct sock *sk, enum su_alg alg, __u32 ack, __u32 acked)
 {
 	struct hs_conn *conn = find(sk);
@@ -309,6 +351,8 @@ static __always_inline void on_cong_avoid(struct sock *sk, enum su_alg alg, __u3
 		}
 	}
 	native_cong_avoid(sk, alg, conn, ack, acked);
+	if (conn && conn->ruled)
+		record_transfer(sk, conn);
 }
 
 static __always_inline __u32 on_ssthresh(struct sock *sk, enum su_alg alg)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const OBJECTS: [&str; 4] = ["startup", "mark", "watch", "replay"];
+const OBJECTS: [&str; 6] = ["startup", "mark", "watch", "replay", "policy", "transfers"];
 
 fn main() {
     let (bpf, core) = ("../../bpf", "../../core");

@@ -28,6 +28,9 @@ pub struct Options {
     pub prefix_bits_v4: u8,
     /// The path memory's prefix length for IPv6, 0 to 128.
     pub prefix_bits_v6: u8,
+    /// Room for records of transfers that user space has not taken yet: a power of 2, at least a page. They are made
+    /// under a [`crate::Policy`] only.
+    pub transfer_room_bytes: u32,
     /// Register by struct_ops links, where the kernel has them. False: as on a kernel without (Linux before 6.4).
     pub links: bool,
     /// Attach the marker by tcx links, where the kernel has them. False: as on a kernel without (Linux before 6.6).
@@ -42,6 +45,7 @@ impl Default for Options {
             dscp: 1,
             prefix_bits_v4: 24,
             prefix_bits_v6: 48,
+            transfer_room_bytes: 1 << 12,
             links: true,
             tcx: true,
         }
@@ -84,6 +88,9 @@ impl Kernel {
                 map.set_autocreate(false).map_err(|error| {
                     KernelError::operation(format!("leaving out {name}"), error)
                 })?;
+            } else if name == "hs_transfers" {
+                map.set_max_entries(options.transfer_room_bytes)
+                    .map_err(|error| KernelError::operation("making room for records", error))?;
             } else if name.starts_with("su_") && !links {
                 map.set_map_flags(0).map_err(|error| {
                     KernelError::operation(format!("registering {name} without a link"), error)
@@ -174,6 +181,11 @@ impl Kernel {
         Ok(value
             .and_then(|bytes| contract::from_bytes(&bytes))
             .unwrap_or(0))
+    }
+
+    /// The object whose maps the policy shares.
+    pub(crate) fn startup_object(&self) -> &Object {
+        &self.startup
     }
 
     fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, KernelError> {

@@ -29,6 +29,8 @@ pub(crate) enum BpfObject {
     Mark,
     Watch,
     Replay,
+    Policy,
+    Transfers,
 }
 
 impl BpfObject {
@@ -38,6 +40,8 @@ impl BpfObject {
             BpfObject::Mark => object!("mark"),
             BpfObject::Watch => object!("watch"),
             BpfObject::Replay => object!("replay"),
+            BpfObject::Policy => object!("policy"),
+            BpfObject::Transfers => object!("transfers"),
         }
     }
 
@@ -48,6 +52,8 @@ impl BpfObject {
             BpfObject::Mark => "mark.bpf.c",
             BpfObject::Watch => "watch.bpf.c",
             BpfObject::Replay => "replay.bpf.c",
+            BpfObject::Policy => "policy.bpf.c",
+            BpfObject::Transfers => "transfers.bpf.c",
         }
     }
 

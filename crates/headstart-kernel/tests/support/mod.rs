@@ -22,7 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use headstart_core::{Params, Startup};
-use headstart_kernel::{Attachment, Kernel, KernelError, Options, RecordLevel};
+use headstart_kernel::{Attachment, Cgroup, Kernel, KernelError, Options, RecordLevel};
 use headstart_link::LinkConfig;
 use headstart_path::{Direction, Emulation, PacketFate, PacketRecord, PathConfig};
 use nix::sys::socket::{setsockopt as set_option, sockopt};
@@ -187,6 +187,22 @@ impl Lane {
         packets.retain(|packet| packet.src_port == client.port || packet.dst_port == client.port);
         packets
     }
+}
+
+/// Runs `make` with this process inside the cgroup: sockets that it opens are the cgroup's, whoever uses them.
+pub fn inside<T>(cgroup: &Cgroup, make: impl FnOnce() -> T) -> T {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = own
+        .lines()
+        .find_map(|line| line.strip_prefix("0::"))
+        .unwrap();
+    let root = cgroup.path().parent().unwrap().to_owned();
+    let pid = std::process::id().to_string();
+    std::fs::write(cgroup.path().join("cgroup.procs"), &pid).unwrap();
+    let made = make();
+    let back = root.join(own.trim_start_matches('/')).join("cgroup.procs");
+    std::fs::write(back, &pid).unwrap();
+    made
 }
 
 /// A connection to the server.

@@ -272,7 +272,7 @@ impl Daemon {
             errors: VecDeque::new(),
             cgroup,
         };
-        for error in unclosed {
+        if let Some(error) = unclosed {
             daemon.tell(&error);
         }
         Ok(daemon)

@@ -51,6 +51,8 @@ pub struct Store {
     config: Records,
     spool: Option<Spool>,
     waiting: Vec<Row>,
+    /// Spools to be closed.
+    left: Vec<PathBuf>,
     counts: StoreCounts,
     sequence: u32,
 }
@@ -66,8 +68,9 @@ impl Store {
     /// Opens the folder, which is made if it is not there, and closes what an earlier daemon left open.
     ///
     /// # Errors
-    /// When the folder cannot be made or read. A spool that cannot be closed now stays for the next time.
-    pub fn open(config: Records) -> Result<(Store, Vec<StoreError>), StoreError> {
+    /// When the folder cannot be made or read. That a spool cannot be closed now is told beside the store, which tries
+    /// again.
+    pub fn open(config: Records) -> Result<(Store, Option<StoreError>), StoreError> {
         let failed = |cause: io::Error| StoreError {
             path: config.dir.clone(),
             cause: cause.into(),
@@ -87,16 +90,12 @@ impl Store {
             config,
             spool: None,
             waiting: Vec::new(),
+            left,
             counts: StoreCounts::default(),
             sequence: 0,
         };
-        let mut errors = Vec::new();
-        for path in left {
-            if let Err(cause) = store.close_spool(&path) {
-                errors.push(StoreError { path, cause });
-            }
-        }
-        Ok((store, errors))
+        let error = store.close_left().err();
+        Ok((store, error))
     }
 
     /// Takes other limits; the folder stays.
@@ -135,6 +134,7 @@ impl Store {
         if !self.waiting.is_empty() {
             self.append(now_ns, wall_us)?;
         }
+        self.close_left()?;
         let full = self.spool.as_ref().is_some_and(|spool| {
             let Records {
                 rotate,
@@ -166,7 +166,7 @@ impl Store {
                 let path = spool.path.clone();
                 // What is in the spool is whole again; the writer may not be.
                 self.spool = None;
-                let _ = self.close_spool(&path);
+                self.left.push(path.clone());
                 Err(StoreError { path, cause })
             }
         }
@@ -208,33 +208,41 @@ impl Store {
     /// Makes the spool a Parquet file.
     ///
     /// # Errors
-    /// When the disk does not take it: the spool stays, and the next start of the daemon tries again.
+    /// When the disk does not take it: the spool stays, and the next flush or start tries again.
     pub fn close(&mut self) -> Result<(), StoreError> {
-        let Some(spool) = self.spool.take() else {
-            return Ok(());
-        };
-        let path = spool.path.clone();
-        drop(spool);
-        self.close_spool(&path)
-            .map_err(|cause| StoreError { path, cause })
+        if let Some(spool) = self.spool.take() {
+            self.left.push(spool.path);
+        }
+        self.close_left()
     }
 
     fn close_spool(&mut self, spool: &Path) -> Result<(), Cause> {
-        let batches = read_spool(spool)?;
-        if batches.is_empty() {
-            return Ok(fs::remove_file(spool)?);
-        }
         let partial = spool.with_extension(PARTIAL);
-        let written = write_parquet(&partial, &batches)
-            .and_then(|()| Ok(fs::rename(&partial, spool.with_extension("parquet"))?));
-        if let Err(cause) = written {
+        let closed = write_parquet(spool, &partial).and_then(|rows| {
+            if rows == 0 {
+                return Ok(fs::remove_file(&partial)?);
+            }
+            fs::rename(&partial, spool.with_extension("parquet"))?;
+            // The name is on the disk before the spool is gone.
+            File::open(&self.config.dir)?.sync_all()?;
+            self.counts.files_closed += 1;
+            Ok(())
+        });
+        if let Err(cause) = closed {
             let _ = fs::remove_file(&partial);
             return Err(cause);
         }
-        // The name is on the disk before the spool is gone.
-        File::open(&self.config.dir)?.sync_all()?;
-        fs::remove_file(spool)?;
-        self.counts.files_closed += 1;
+        Ok(fs::remove_file(spool)?)
+    }
+
+    /// Those that the disk did not take before.
+    fn close_left(&mut self) -> Result<(), StoreError> {
+        while let Some(path) = self.left.last().cloned() {
+            if let Err(cause) = self.close_spool(&path) {
+                return Err(StoreError { path, cause });
+            }
+            self.left.pop();
+        }
         Ok(())
     }
 }
@@ -260,25 +268,23 @@ fn append_whole(spool: &mut Spool, batch: &RecordBatch) -> Result<(), Cause> {
     }
 }
 
-/// The whole batches of a spool. What a crash left half written at its end is left out.
-fn read_spool(path: &Path) -> Result<Vec<RecordBatch>, Cause> {
-    let file = File::open(path)?;
-    let Ok(reader) = StreamReader::try_new(BufReader::new(file), None) else {
-        return Ok(Vec::new());
-    };
-    Ok(reader.map_while(Result::ok).collect())
-}
-
-fn write_parquet(path: &Path, batches: &[RecordBatch]) -> Result<(), Cause> {
+/// Writes the whole batches of a spool as a Parquet file, and says how many rows they have. What a crash left half
+/// written at the spool's end is left out.
+fn write_parquet(spool: &Path, to: &Path) -> Result<usize, Cause> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .build();
-    let mut file = File::create(path)?;
-    let mut writer = ArrowWriter::try_new(&mut file, batches[0].schema(), Some(properties))?;
-    for batch in batches {
-        writer.write(batch)?;
+    let mut file = File::create(to)?;
+    let mut writer = ArrowWriter::try_new(&mut file, schema(), Some(properties))?;
+    let mut rows = 0;
+    if let Ok(reader) = StreamReader::try_new(BufReader::new(File::open(spool)?), None) {
+        for batch in reader.map_while(Result::ok) {
+            writer.write(&batch)?;
+            rows += batch.num_rows();
+        }
     }
     writer.close()?;
     file.flush()?;
-    Ok(file.sync_all()?)
+    file.sync_all()?;
+    Ok(rows)
 }

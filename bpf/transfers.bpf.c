@@ -16,6 +16,7 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 
 #define IPPROTO_TCP    6
 #define IPV6_HLEN      40
+#define TCP_HLEN       20
 #define PASS	       1
 #define FLUSH_AFTER_NS 500000000ull /* an ACK is dealt with long before */
 
@@ -37,18 +38,41 @@ static __always_inline __u32 data_end(const struct tcp_sock *tp)
 	return tp->write_seq - fin_sent(tp);
 }
 
-/* The offset of the TCP header; 0: there is none. The packet begins with the network header. */
-static __always_inline __u32 tcp_header(struct __sk_buff *skb)
-{
-	__u8 first, next;
+/* What is read of a TCP header. */
+struct tcp_header {
+	__u32 seq, ack;
+	__u32 payload_bytes; /* of the whole packet, however many segments it will be */
+};
 
-	if (bpf_skb_load_bytes(skb, 0, &first, 1))
-		return 0;
-	if (first >> 4 == 4)
-		return bpf_skb_load_bytes(skb, 9, &next, 1) || next != IPPROTO_TCP
-			       ? 0
-			       : (first & 15) * 4;
-	return bpf_skb_load_bytes(skb, 6, &next, 1) || next != IPPROTO_TCP ? 0 : IPV6_HLEN;
+/* 0: it was read. The packet begins with the network header, and TCP has put its own headers into
+ * the linear part: no helper has to copy them. */
+static __always_inline int read_header(struct __sk_buff *skb, struct tcp_header *header)
+{
+	const __u8 *packet = (const __u8 *)(long)skb->data;
+	const __u8 *end = (const __u8 *)(long)skb->data_end;
+	const __u8 *tcp;
+	__u32 at;
+
+	if (packet + IPV6_HLEN > end)
+		return -1;
+	if (packet[0] >> 4 == 4) {
+		at = (packet[0] & 15) * 4;
+		if (packet[9] != IPPROTO_TCP)
+			return -1;
+	} else {
+		at = IPV6_HLEN;
+		if (packet[6] != IPPROTO_TCP)
+			return -1;
+	}
+	tcp = packet + at;
+	/* Or clang adds the offsets up anew for each field, which the verifier cannot follow. */
+	barrier_var(tcp);
+	if (tcp + TCP_HLEN > end)
+		return -1;
+	header->seq = bpf_ntohl(*(const __be32 *)(tcp + 4));
+	header->ack = bpf_ntohl(*(const __be32 *)(tcp + 8));
+	header->payload_bytes = skb->len - at - (tcp[12] >> 4) * 4;
+	return 0;
 }
 
 static __always_inline struct bpf_sock *full_socket(struct __sk_buff *skb)
@@ -83,10 +107,8 @@ int hs_departs(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = full_socket(skb);
 	struct hs_flow *flow;
+	struct tcp_header header;
 	struct tcp_sock *tp;
-	__u32 at, seq;
-	__be32 seq_be;
-	__u8 offset;
 
 	if (!sk)
 		return PASS;
@@ -97,16 +119,11 @@ int hs_departs(struct __sk_buff *skb)
 	/* Data that leaves for the first time is not counted as sent yet. */
 	if (!tp || tp->snd_nxt == tp->write_seq)
 		return PASS;
-	at = tcp_header(skb);
-	if (!at || bpf_skb_load_bytes(skb, at + 4, &seq_be, 4) ||
-	    bpf_skb_load_bytes(skb, at + 12, &offset, 1))
-		return PASS;
-	seq = bpf_ntohl(seq_be);
-	if (skb->len <= at + (offset >> 4) * 4 || seq != tp->snd_nxt)
+	if (read_header(skb, &header) || !header.payload_bytes || header.seq != tp->snd_nxt)
 		return PASS;
 	emit_ended(flow, tp, bpf_sk_storage_get(&hs_conns, sk, 0, 0));
 	if (flow->phase == HS_FLOW_IDLE)
-		begin(flow, tp, seq);
+		begin(flow, tp, header.seq);
 	return PASS;
 }
 
@@ -140,27 +157,21 @@ int hs_arrives(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = full_socket(skb);
 	struct hs_flow *flow;
+	struct tcp_header header;
 	struct tcp_sock *tp;
-	__u32 at, ack, end;
-	__be32 ack_be;
+	__u32 end;
 
 	if (!sk)
 		return PASS;
 	flow = bpf_sk_storage_get(&hs_flows, sk, 0, 0);
-	if (!flow)
+	if (!flow || flow->phase != HS_FLOW_ACTIVE)
 		return PASS;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp)
+	if (!tp || read_header(skb, &header))
 		return PASS;
-	if (flow->phase != HS_FLOW_ACTIVE)
-		return PASS;
-	at = tcp_header(skb);
-	if (!at || bpf_skb_load_bytes(skb, at + 8, &ack_be, 4))
-		return PASS;
-	ack = bpf_ntohl(ack_be);
 	see_limits(flow, tp);
 	end = data_end(tp);
-	if ((__s32)(ack - end) < 0 || (__s32)(ack - tp->snd_nxt) > 0)
+	if ((__s32)(header.ack - end) < 0 || (__s32)(header.ack - tp->snd_nxt) > 0)
 		return PASS;
 	flow->end_ns = bpf_ktime_get_ns();
 	flow->bytes = bytes_until(flow, tp, end);

@@ -24,6 +24,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
+#include "emit.h"
 #include "native.h"
 #include "paths.h"
 #include "records.h"
@@ -182,18 +183,36 @@ static __always_inline void apply_rto_min(struct sock *sk, struct hs_conn *conn)
 	conn->rto_min_us = conn->verdict.rto_min_us;
 }
 
+/* The rule's own parameters, where the connection came by one that has some. */
+static __always_inline const union su_params *params_of(const struct hs_conn *conn, enum su_alg alg)
+{
+	const struct hs_config *config;
+	const union su_params *own;
+	__u32 set = conn->param_set;
+
+	if (set) {
+		own = bpf_map_lookup_elem(&hs_param_sets, &set);
+		if (own)
+			return own;
+	}
+	config = hs_config();
+	/* Or clang joins the branches by arithmetic on pointers, which the verifier does not take.
+	 */
+	barrier_var(config);
+	return config ? &config->params[alg] : 0;
+}
+
 /* At LOSS the caller sets the windows: the kernel wants ssthresh returned and sets cwnd itself. */
 static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_conn *conn,
 				 const struct su_path *path, const struct su_event *ev)
 {
 	struct su_verdict *v = &conn->verdict;
-	const struct hs_config *config;
+	const union su_params *params = params_of(conn, alg);
 	__u8 old_phase = v->phase;
 
-	config = hs_config();
-	if (!config)
+	if (!params)
 		return;
-	su_step(alg, &conn->state, &config->params[alg], path, ev, v);
+	su_step(alg, &conn->state, params, path, ev, v);
 	record(sk, conn, ev, path, old_phase);
 	if (ev->kind != SU_EVENT_LOSS) {
 		if (v->cwnd_pkts)
@@ -203,6 +222,11 @@ static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_con
 	}
 	if (v->forget_path)
 		teach(sk, conn, ev, 0);
+	if (v->why != SU_WHY_NONE) {
+		conn->why = v->why;
+		conn->why_at_us = ev->now_us;
+		conn->why_cwnd_pkts = tcp(sk)->snd_cwnd;
+	}
 	apply_marks(sk, conn, ev);
 	apply_pacing(sk, conn);
 	apply_rto_min(sk, conn);
@@ -212,16 +236,27 @@ static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_con
 
 static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 {
+	const union su_params *params;
+	struct hs_flow *flow;
 	struct hs_conn *conn;
 	struct su_event ev;
 	int known = 0;
 
-	native_init(sk, alg);
 	conn = bpf_sk_storage_get(&hs_conns, tcp(sk), 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!conn)
+	if (!conn) {
+		native_init(sk, 0);
 		return;
+	}
 	__builtin_memset(conn, 0, sizeof(*conn));
 	conn->alg = (__u8)alg;
+	flow = bpf_sk_storage_get(&hs_flows, tcp(sk), 0, 0);
+	if (flow) {
+		conn->ruled = 1;
+		conn->param_set = flow->param_set;
+	}
+	params = params_of(conn, alg);
+	conn->reno = params && params->common.reno;
+	native_init(sk, conn);
 	/* Chosen by setsockopt in the middle of a connection: the start is over, memory is of no
 	 * use. */
 	snapshot(sk, conn, SU_EVENT_OPEN, &ev);
@@ -230,6 +265,7 @@ static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 		known = recall(sk, conn, &ev);
 		ev.iw_pkts = initial_window(sk);
 	}
+	conn->path_hit = (__u8)known;
 	step(sk, alg, conn, known ? &conn->path : 0, &ev);
 }
 
@@ -284,6 +320,7 @@ static __always_inline void on_cwnd_restart(struct sock *sk, enum su_alg alg)
 	ev.iw_pkts = initial_window(sk);
 	learn(sk, alg, conn, &ev);
 	known = recall(sk, conn, &ev);
+	conn->path_hit = (__u8)known;
 	step(sk, alg, conn, known ? &conn->path : 0, &ev);
 }
 
@@ -293,7 +330,7 @@ static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum
 		on_cwnd_restart(sk, alg);
 	else if (event == CA_EVENT_TX_START)
 		on_tx_start(sk, alg);
-	native_cwnd_event(sk, alg, event);
+	native_cwnd_event(sk, find(sk), event);
 }
 
 /* Called before each round of sending, also before TX_START has decided the rate. While a window
@@ -344,6 +381,16 @@ static __always_inline __u32 tso_autosize(struct sock *sk, __u32 mss_bytes, __u3
 	return segs > least ? segs : least;
 }
 
+/* A rule gave the connection to the start-up: where this ACK ended a transfer, all has been said.
+ */
+static __always_inline void record_transfer(struct sock *sk, const struct hs_conn *conn)
+{
+	struct hs_flow *flow = bpf_sk_storage_get(&hs_flows, tcp(sk), 0, 0);
+
+	if (flow)
+		emit_ended(flow, tcp(sk), conn);
+}
+
 static __always_inline void on_cong_avoid(struct sock *sk, enum su_alg alg, __u32 ack, __u32 acked)
 {
 	struct hs_conn *conn = find(sk);
@@ -359,7 +406,9 @@ static __always_inline void on_cong_avoid(struct sock *sk, enum su_alg alg, __u3
 			learn(sk, alg, conn, &ev);
 		}
 	}
-	native_cong_avoid(sk, alg, conn, ack, acked);
+	native_cong_avoid(sk, conn, ack, acked);
+	if (conn && conn->ruled)
+		record_transfer(sk, conn);
 }
 
 static __always_inline __u32 on_ssthresh(struct sock *sk, enum su_alg alg)
@@ -369,13 +418,13 @@ static __always_inline __u32 on_ssthresh(struct sock *sk, enum su_alg alg)
 	__u32 ssthresh;
 
 	if (!conn)
-		return native_ssthresh(sk, alg);
+		return native_ssthresh(sk, conn);
 	snapshot(sk, conn, SU_EVENT_LOSS, &ev);
 	ev.loss = loss_kind(sk);
 	step(sk, alg, conn, 0, &ev);
 	ssthresh = conn->verdict.ssthresh_pkts;
 	if (!ssthresh)
-		return native_ssthresh(sk, alg);
+		return native_ssthresh(sk, conn);
 	/* At the end of fast recovery the kernel sets cwnd to what is returned here, unless it is
 	 * infinite: more than cwnd would make the window jump up. The start-up restores its own
 	 * afterwards. */
@@ -399,7 +448,7 @@ static __always_inline void on_acked(struct sock *sk, enum su_alg alg,
 			step(sk, alg, conn, 0, &ev);
 		}
 	}
-	native_acked(sk, alg, conn, sample);
+	native_acked(sk, conn, sample);
 }
 
 static __always_inline void on_release(struct sock *sk, enum su_alg alg)
@@ -430,7 +479,7 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 	SEC("struct_ops") void BPF_PROG(alg##_tx_start, struct sock *sk)                           \
 	{                                                                                          \
 		on_tx_start(sk, SU_ALG_##NAME);                                                    \
-		native_tx_start(sk, SU_ALG_##NAME);                                                \
+		native_tx_start(sk, find(sk));                                                     \
 	}                                                                                          \
 	SEC("struct_ops") __u32 BPF_PROG(alg##_tso_segs, struct sock *sk, unsigned int mss_now)    \
 	{                                                                                          \
@@ -446,7 +495,7 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 	}                                                                                          \
 	SEC("struct_ops") void BPF_PROG(alg##_set_state, struct sock *sk, __u8 state)              \
 	{                                                                                          \
-		native_state(sk, SU_ALG_##NAME, state);                                            \
+		native_state(sk, find(sk), state);                                                 \
 	}                                                                                          \
 	SEC("struct_ops")                                                                          \
 	void BPF_PROG(alg##_pkts_acked, struct sock *sk, const struct ack_sample *sample)          \

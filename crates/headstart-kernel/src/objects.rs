@@ -31,6 +31,8 @@ pub(crate) enum BpfObject {
     Watch,
     Replay,
     Hint,
+    Policy,
+    Transfers,
 }
 
 impl BpfObject {
@@ -41,6 +43,8 @@ impl BpfObject {
             BpfObject::Watch => object!("watch"),
             BpfObject::Replay => object!("replay"),
             BpfObject::Hint => object!("hint"),
+            BpfObject::Policy => object!("policy"),
+            BpfObject::Transfers => object!("transfers"),
         }
     }
 
@@ -52,6 +56,8 @@ impl BpfObject {
             BpfObject::Watch => "watch.bpf.c",
             BpfObject::Replay => "replay.bpf.c",
             BpfObject::Hint => "hint.bpf.c",
+            BpfObject::Policy => "policy.bpf.c",
+            BpfObject::Transfers => "transfers.bpf.c",
         }
     }
 

@@ -267,6 +267,8 @@ fn a_daemon_from_its_start_to_its_end() {
     stage.told("on", &[]).unwrap();
     assert_eq!(control(&stage.connect().1), "su_fast_start");
 
+    // The last ACK may still be on its way.
+    assert!(eventually(|| stage.status()["records"]["recorded"] == 2));
     assert!(stage.end(Signal::SIGTERM).success());
     assert_eq!(rows_in(&stage.records()), 2);
     assert!(eventually(|| registered().is_empty()));
@@ -303,6 +305,7 @@ fn after_a_kill_connections_live_on_and_what_was_recorded_is_in_a_file_after_the
     stage.start();
     assert_eq!(rows_in(&stage.records()), 5);
     Stage::transfer(&mut stage.connect(), 20_000);
+    assert!(eventually(|| stage.status()["records"]["recorded"] == 1));
     assert!(stage.end(Signal::SIGTERM).success());
     assert_eq!(rows_in(&stage.records()), 6);
 }

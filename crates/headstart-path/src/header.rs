@@ -83,7 +83,8 @@ pub(crate) fn payload_bytes(packet: &[u8], wire_bytes: u32) -> u32 {
 }
 
 /// A number for the flow of a packet: of addresses, protocol, and ports where they stand right
-/// behind the header. What has none, or a fragment, is told apart by the rest alone.
+/// behind the header. What has none, or a fragment, is told apart by the rest alone. Both
+/// directions of a flow have the same, so that they share what is drawn for the flow.
 pub(crate) fn flow_hash(packet: &[u8]) -> u64 {
     let (addresses, protocol, payload_at) = match packet {
         [first, ..] if first >> 4 == 4 && packet.len() >= 20 => {
@@ -105,11 +106,19 @@ pub(crate) fn flow_hash(packet: &[u8]) -> u64 {
             .unwrap_or_default(),
         _ => &[],
     };
+    let (source, destination) = addresses.split_at(addresses.len() / 2);
+    let (source_port, destination_port) = ports.split_at(ports.len() / 2);
+    let mut ends = [(source, source_port), (destination, destination_port)];
+    ends.sort_unstable();
     // FNV-1a; who needs more mixes it.
-    let bytes = addresses.iter().chain(ports).chain([&protocol]);
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    let bytes = ends
+        .into_iter()
+        .flat_map(|(address, port)| address.iter().chain(port));
+    bytes
+        .chain([&protocol])
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
 }
 
 #[cfg(test)]
@@ -183,11 +192,22 @@ mod tests {
         mark_congestion(&mut [0x45, 0]);
     }
 
+    /// The packet of the other direction.
+    fn turned(mut packet: Vec<u8>) -> Vec<u8> {
+        packet[12..20].rotate_left(4);
+        packet[20..24].rotate_left(2);
+        packet
+    }
+
     #[test]
     fn packets_of_one_flow_have_one_hash_and_those_of_two_have_two() {
         let hash = |ports| flow_hash(&v4_between(ports, 0));
         assert_eq!(hash((53, 5353)), hash((53, 5353)));
         assert_eq!(flow_hash(&v4(0)), flow_hash(&v4(0xb8)));
+        assert_eq!(
+            hash((53, 5353)),
+            flow_hash(&turned(v4_between((53, 5353), 0)))
+        );
         let others = [hash((53, 5354)), hash((54, 5353)), flow_hash(&v6(0)), 0];
         assert!(others.iter().all(|&other| other != hash((53, 5353))));
         // Fragments have no ports but the first: all of them go by their addresses.

@@ -104,7 +104,8 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         output::print(&text.context("cannot write the results")?)?;
     } else {
         output::print(&report(&document))?;
-        for warning in &document.warnings {
+        // Those of the study stand above already.
+        for warning in document.warnings.iter().skip(study.warnings.len()) {
             eprintln!("headstart: {warning}");
         }
     }

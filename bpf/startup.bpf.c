@@ -196,10 +196,13 @@ static __always_inline const union su_params *params_of(const struct hs_conn *co
 			return own;
 	}
 	config = hs_config();
-	/* Or clang joins the branches by arithmetic on pointers, which the verifier does not take.
+	if (!config)
+		return 0;
+	/* Or clang computes the address first and asks afterwards, which the verifier does not
+	 * take.
 	 */
 	barrier_var(config);
-	return config ? &config->params[alg] : 0;
+	return &config->params[alg];
 }
 
 /* At LOSS the caller sets the windows: the kernel wants ssthresh returned and sets cwnd itself. */

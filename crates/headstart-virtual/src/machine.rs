@@ -25,7 +25,7 @@ use crate::mailbox::{MAILBOX_BYTES, Mailbox};
 const QEMU: &str = "qemu-system-x86_64";
 
 /// The guest's memory; the initramfs is in it twice while it is unpacked.
-const MEMORY_MIB: u32 = 1024;
+const MEMORY_MIB: u32 = 2048;
 
 /// How often the machine is looked at.
 const LOOK: Duration = Duration::from_millis(50);

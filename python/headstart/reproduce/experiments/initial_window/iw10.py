@@ -5,7 +5,16 @@ from functools import partial
 import polars as pl
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Measured, at_least, number
+from headstart.reproduce import (
+    Claim,
+    Context,
+    Data,
+    Experiment,
+    Measured,
+    Verdict,
+    at_least,
+    number,
+)
 from headstart.reproduce.experiments.initial_window import population
 from headstart.reproduce.papers import IW10
 
@@ -96,6 +105,13 @@ def more_with_many(data: Data, centre: str) -> Measured:
     return Measured(ratio, ratio, ratio, "times")
 
 
+SPURIOUS = (
+    "Of Maps and Photos most retransmissions are of packets that were not lost (of Photos with a window of 10, five of six): "
+    "connections that start at once on one slow link wait for each other longer than their timers, which know the "
+    "handshake's round trip alone. Linux of the time undid such timeouts (F-RTO); the simulator's RFC 6675 recovery goes "
+    "back and sends again. The baseline is too high by the same cause"
+)
+
 EXPERIMENT = Experiment(
     name="iw10",
     paper=IW10,
@@ -116,6 +132,7 @@ EXPERIMENT = Experiment(
                 f"{paper:g} percentage points, from {base:g} % (Table 8)",
                 partial(added, centre=centre, service=service),
                 number(paper),
+                dict.fromkeys((Verdict.PARTLY, Verdict.NOT), SPURIOUS),
             )
             for centre, services in PRINTED.items()
             for service, (base, paper) in services.items()

@@ -108,7 +108,7 @@ def figure(data: Data, figure: Figure) -> None:
         (right, "sack_walk_pkts", "packets walked for SACK blocks"),
     ):
         points = testbed.means(data["runs"], ["buffer_pkts"], value)
-        line(axes, 0, points["buffer_pkts"], points["mean"], "SS", points["half"])
+        line(axes, 0, points["buffer_pkts"], points["mean"], "SS", error=points["half"])
         axes.set(xlabel="bandwidth-delay product (packets)", ylabel=label, xscale="log", yscale="log")
     products = np.array([path[2] for path in PATHS])
     left.plot(products, products, "--", color="#5d6670", linewidth=0.8, label="one product")

@@ -28,8 +28,8 @@ _ARMS = {
 
 def run(context: Context) -> Data:
     """Two CUBIC flows in the background of Figure 1; and the starts alone, for what ended them."""
-    later_s = context.pick(120.0, 40.0)
-    until_s = context.pick(200.0, 60.0)
+    later_s = context.pick(120.0, 25.0)
+    until_s = context.pick(200.0, 36.0)
     path = {"rate": f"{RATE_MBIT}mbit", "rtt": "240ms", "queue": f"drop-tail:{BDP_PKTS}"}
 
     def arm(name: str, end_s: float) -> object:
@@ -49,7 +49,7 @@ def run(context: Context) -> Data:
     scenarios = [arm(name, until_s) for name in _ARMS]
     scenarios.append(arm("hystart", testbed.FIRST_S + START_S))
     scenarios.append(arm("hystart", testbed.FIRST_S + later_s + START_S))
-    result = context.sweep(scenarios, repeat=context.pick(5, 2), flows=True, queues=True)
+    result = context.sweep(scenarios, repeat=context.pick(5, 1), flows=True, queues=True)
     names = [*_ARMS, "start 1", "start 2"]
     labels = pl.DataFrame({"arm": names}).with_columns(
         variant=pl.int_range(len(names), dtype=pl.UInt32)
@@ -154,7 +154,7 @@ EXPERIMENT = Experiment(
     assumptions=(
         *testbed.COMMON,
         testbed.BACKGROUND,
-        "50 Mbit/s of background; the paper says the same set-up as in Figure 1. The flows are 120 s apart, in the quick run 40 s.",
+        "50 Mbit/s of background; the paper says the same set-up as in Figure 1. The flows are 120 s apart, in the quick run 25 s.",
         "Standard slow start is shown growing by the ACK, as in Linux 2.6.23, and by the packet, as HyStart is here.",
     ),
     run=run,

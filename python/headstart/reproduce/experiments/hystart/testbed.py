@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import polars as pl
+from matplotlib.axes import Axes
 
 from headstart.reproduce import Data, Measured
+from headstart.reproduce.style import COLOURS, line
 from headstart.scenario_file import ScenarioFile
 
 NAMES = {
@@ -222,3 +224,32 @@ def one(value: float, unit: str = "", note: str = "") -> Measured:
 def frames(**named_frames: pl.DataFrame) -> Data:
     """The frames of an experiment by name."""
     return named_frames
+
+
+def bars(
+    axes: Axes, runs: pl.DataFrame, by: str, groups: Sequence[str], startups: Sequence[str]
+) -> None:
+    """Mean utilisation with its 95 % interval: a group of bars for each of `groups`, a bar a start-up."""
+    points = means(runs, [by, "startup"], "utilisation")
+    width = 0.8 / len(startups)
+    for number, startup in enumerate(startups):
+        rows = points.filter(pl.col("startup") == startup)
+        found = {row[by]: row for row in rows.iter_rows(named=True)}
+        axes.bar(
+            [place + (number - (len(startups) - 1) / 2) * width for place in range(len(groups))],
+            [found[group]["mean"] * 100 for group in groups],
+            width,
+            yerr=[found[group]["half"] * 100 for group in groups],
+            capsize=2,
+            color=COLOURS[number % len(COLOURS)],
+            label=NAMES[startup],
+        )
+    axes.set_xticks(range(len(groups)), groups)
+    axes.legend(ncols=3)
+
+
+def lines(axes: Axes, points: pl.DataFrame, by: str) -> None:
+    """Mean utilisation in percent with its 95 % interval over `by`, a line for each of the six."""
+    for number, startup in enumerate(SIX):
+        rows = points.filter(pl.col("startup") == startup).sort(by)
+        line(axes, number, rows[by], rows["mean"] * 100, NAMES[startup], error=rows["half"] * 100)

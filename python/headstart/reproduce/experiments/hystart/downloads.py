@@ -17,6 +17,7 @@ KEYS = ("path", "bytes", "startup", "repeat")
 def downloads(
     context: Context,
     name: str,
+    *,
     paths: dict[str, dict[str, Any]],
     sizes: Sequence[int],
     startups: Sequence[str],

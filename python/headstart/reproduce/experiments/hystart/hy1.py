@@ -109,7 +109,9 @@ def figure(data: Data, figure: Figure) -> None:
     ):
         points = testbed.means(data["runs"], ["buffer_pkts"], value)
         line(axes, 0, points["buffer_pkts"], points["mean"], "SS", error=points["half"])
-        axes.set(xlabel="bandwidth-delay product (packets)", ylabel=label, xscale="log", yscale="log")
+        axes.set(
+            xlabel="bandwidth-delay product (packets)", ylabel=label, xscale="log", yscale="log"
+        )
     products = np.array([path[2] for path in PATHS])
     left.plot(products, products, "--", color="#5d6670", linewidth=0.8, label="one product")
     left.legend()

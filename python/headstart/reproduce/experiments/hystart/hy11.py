@@ -7,6 +7,7 @@ from headstart.reproduce import Claim, Context, Data, Experiment, Measured, Verd
 from headstart.reproduce.claims import NUMBER_REPRODUCED
 from headstart.reproduce.experiments.hystart import testbed
 from headstart.reproduce.papers import HYSTART
+from headstart.scenario_file import ScenarioFile
 
 RTT_MS = 120
 DELAY_RATIOS = (1 / 3, 1 / 2, 1.0, 2.0, 3.0)
@@ -52,12 +53,12 @@ def run(context: Context) -> Data:
     return {"runs": runs.join(labels, on="variant")}
 
 
-def _scenario(path: dict[str, str], background_mbit: float) -> object:
+def _scenario(path: dict[str, str], background_mbit: float) -> ScenarioFile:
     more = testbed.background(background_mbit)
     return testbed.two_flows("hy11", path, more=more)
 
 
-def holds(of: str) -> object:
+def holds(of: str) -> testbed.Measure:
     """HyStart's utilisation is no further below the best of the six than `number` allows."""
 
     def measure(data: Data) -> Measured:

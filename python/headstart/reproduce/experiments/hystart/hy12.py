@@ -3,7 +3,18 @@
 import polars as pl
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Measured, Verdict, at_least, number, of, share
+from headstart.reproduce import (
+    Claim,
+    Context,
+    Data,
+    Experiment,
+    Measured,
+    Verdict,
+    at_least,
+    number,
+    of,
+    share,
+)
 from headstart.reproduce.claims import NUMBER_REPRODUCED
 from headstart.reproduce.experiments.hystart import testbed
 from headstart.reproduce.papers import HYSTART
@@ -63,7 +74,9 @@ def over_standard(data: Data) -> Measured:
     ratios = sorted(shares["su_hystart"] / other for other in others)
     words = ", ".join(f"{testbed.NAMES[startup]} {shares[startup]:.0%}" for startup in testbed.SIX)
     mean = sum(ratios) / len(ratios)
-    return Measured(mean, ratios[0], ratios[-1], "times", f"mean, least and most of the other five; {words}")
+    return Measured(
+        mean, ratios[0], ratios[-1], "times", f"mean, least and most of the other five; {words}"
+    )
 
 
 def small_buffers(data: Data) -> Measured:

@@ -3,7 +3,18 @@
 import polars as pl
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Measured, Verdict, at_least, at_most, number, of
+from headstart.reproduce import (
+    Claim,
+    Context,
+    Data,
+    Experiment,
+    Measured,
+    Verdict,
+    at_least,
+    at_most,
+    number,
+    of,
+)
 from headstart.reproduce.experiments.hystart import testbed
 from headstart.reproduce.papers import HYSTART
 from headstart.reproduce.style import line
@@ -32,7 +43,7 @@ def run(context: Context) -> Data:
     return {"runs": runs.join(rtts, on="variant")}
 
 
-def walk_to_standard(startup: str) -> object:
+def walk_to_standard(startup: str) -> testbed.Measure:
     """Packets walked relative to standard slow start's, on medium and large products."""
 
     def measure(data: Data) -> Measured:
@@ -48,7 +59,9 @@ def figure(data: Data, figure: Figure) -> None:
     points = testbed.means(data["runs"], ["rtt_ms", "startup"], "sack_walk_pkts")
     for number_, startup in enumerate(testbed.SIX):
         rows = points.filter(pl.col("startup") == startup)
-        line(axes, number_, rows["rtt_ms"], rows["mean"], testbed.NAMES[startup], error=rows["half"])
+        line(
+            axes, number_, rows["rtt_ms"], rows["mean"], testbed.NAMES[startup], error=rows["half"]
+        )
     axes.set(xlabel="round trip (ms)", ylabel="packets walked for SACK blocks", yscale="symlog")
     axes.legend(ncols=2)
 

@@ -48,7 +48,7 @@ def _means(data: Data, place: str) -> dict[str, float]:
     return dict(rows.group_by("startup").agg(pl.col("utilisation").mean()).iter_rows())
 
 
-def near_the_best(places: tuple[str, ...], startups: tuple[str, ...]) -> object:
+def near_the_best(places: tuple[str, ...], startups: tuple[str, ...]) -> testbed.Measure:
     """No further below the best of the six than `number` allows."""
 
     def measure(data: Data) -> Measured:
@@ -57,15 +57,19 @@ def near_the_best(places: tuple[str, ...], startups: tuple[str, ...]) -> object:
             means = _means(data, place)
             best = max(means.values())
             holds += [means[startup] >= (1 - NUMBER_REPRODUCED) * best for startup in startups]
-            each = ", ".join(f"{testbed.NAMES[startup]} {means[startup]:.0%}" for startup in startups)
+            each = ", ".join(
+                f"{testbed.NAMES[startup]} {means[startup]:.0%}" for startup in startups
+            )
             words.append(f"{place}: {each}, the best {best:.0%}")
         counted = testbed.cases(holds)
-        return Measured(counted.value, counted.low, counted.high, "", f"{counted.note}; {'; '.join(words)}")
+        return Measured(
+            counted.value, counted.low, counted.high, "", f"{counted.note}; {'; '.join(words)}"
+        )
 
     return measure
 
 
-def worst(place: str, startup: str) -> object:
+def worst(place: str, startup: str) -> testbed.Measure:
     """The lowest utilisation of the six."""
 
     def measure(data: Data) -> Measured:
@@ -86,7 +90,9 @@ def vegas_is_low(data: Data) -> Measured:
         holds.append(means["su_vegas"] < NUMBER_PARTLY * max(means.values()))
         words.append(f"{place} {means['su_vegas']:.0%}")
     counted = testbed.cases(holds)
-    return Measured(counted.value, counted.low, counted.high, "", f"{counted.note}; {', '.join(words)}")
+    return Measured(
+        counted.value, counted.low, counted.high, "", f"{counted.note}; {', '.join(words)}"
+    )
 
 
 def newreno_collapses(data: Data) -> Measured:

@@ -2,7 +2,18 @@
 
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Measured, at_most, number, of
+from headstart.reproduce import (
+    Claim,
+    Context,
+    Data,
+    Experiment,
+    Measured,
+    Verdict,
+    at_most,
+    number,
+    of,
+    share,
+)
 from headstart.reproduce.experiments.hystart import testbed
 from headstart.reproduce.experiments.hystart.downloads import BYTES, downloads, ratio, seconds
 from headstart.reproduce.papers import HYSTART
@@ -17,10 +28,19 @@ SHORT = ("10 KB", "100 KB", "1 MB")
 def run(context: Context) -> Data:
     """Each file alone."""
     repeat = context.pick(100, 8)
-    return {"downloads": downloads(context, "hy15", ACCESS, list(SIZES.values()), STARTUPS, repeat)}
+    return {
+        "downloads": downloads(
+            context,
+            "hy15",
+            paths=ACCESS,
+            sizes=list(SIZES.values()),
+            startups=STARTUPS,
+            repeat=repeat,
+        )
+    }
 
 
-def short_ratio(access: str) -> object:
+def short_ratio(access: str) -> testbed.Measure:
     """Files up to 1 MB: HyStart's times over standard slow start's, all repeats."""
 
     def measure(data: Data) -> Measured:
@@ -36,6 +56,14 @@ def short_ratio(access: str) -> object:
         return of(ratios)
 
     return measure
+
+
+def longer(data: Data) -> Measured:
+    """10 MB, both networks."""
+    ratios = [ratio(data, access, SIZES["10 MB"]) for access in ACCESS]
+    words = ", ".join(f"{access} {each.note}" for access, each in zip(ACCESS, ratios, strict=True))
+    counted = testbed.cases([each.value > 1 for each in ratios])
+    return Measured(counted.value, counted.low, counted.high, "", f"{counted.note}; {words}")
 
 
 def figure(data: Data, figure: Figure) -> None:
@@ -66,10 +94,10 @@ def _claims(access: str, where: str) -> tuple[Claim, ...]:
             number(1.0),
         ),
         Claim(
-            f"{access}: 10 MB take slightly longer with HyStart",
-            f"slightly longer, not significant; read as up to 15 % ({where})",
+            f"{access}: HyStart does no significant damage to 10 MB",
+            f"the damage is not significant; read as up to 15 % ({where})",
             lambda data: ratio(data, access, SIZES["10 MB"]),
-            number(1.0),
+            at_most(1.15),
         ),
         Claim(
             f"{access}: 100 MB take no longer with HyStart",
@@ -96,6 +124,19 @@ EXPERIMENT = Experiment(
     ),
     run=run,
     figure=figure,
-    claims=(*_claims("cable", "6.3, Figure 23"), *_claims("Wi-Fi", "6.4, Figure 24")),
+    claims=(
+        *_claims("cable", "6.3, Figure 23"),
+        *_claims("Wi-Fi", "6.4, Figure 24"),
+        Claim(
+            "In both networks 10 MB take slightly longer with HyStart",
+            "slightly longer (6.3, 6.4, Figures 23 and 24)",
+            longer,
+            share("they take longer"),
+            {
+                Verdict.NOT: "The paper has it from early exits by swings of its own networks' delay. How far delays swing in the models is ours; what "
+                "HyStart loses by leaving early there, it gains by the losses that it avoids"
+            },
+        ),
+    ),
     size_in=(9.0, 3.8),
 )

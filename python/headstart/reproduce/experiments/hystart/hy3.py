@@ -33,8 +33,12 @@ def run(context: Context) -> Data:
     repeat = context.pick(10, 3)
     whole = context.sweep([testbed.two_flows("hy3", PATH)], repeat=repeat, flows=True)
     later_s = testbed.FIRST_S + testbed.LATER_S
-    first = context.simulate(testbed.two_flows("hy3", PATH, until_s=testbed.FIRST_S + LOOK_S), repeat=repeat)
-    second = context.simulate(testbed.two_flows("hy3", PATH, until_s=later_s + LOOK_S), repeat=repeat)
+    first = context.simulate(
+        testbed.two_flows("hy3", PATH, until_s=testbed.FIRST_S + LOOK_S), repeat=repeat
+    )
+    second = context.simulate(
+        testbed.two_flows("hy3", PATH, until_s=later_s + LOOK_S), repeat=repeat
+    )
     starts = pl.concat(
         [
             first.transfers.filter(pl.col("group") == "flow 1"),
@@ -63,7 +67,7 @@ def _starts(data: Data, startup: str, flow: int) -> pl.DataFrame:
     return rows.filter((pl.col("startup") == startup) & (pl.col("group") == f"flow {flow}"))
 
 
-def losses_to_ss(startup: str) -> object:
+def losses_to_ss(startup: str) -> testbed.Measure:
     """Packets that the first flow's start loses, relative to standard slow start's."""
 
     def measure(data: Data) -> Measured:
@@ -91,7 +95,8 @@ def reasons(data: Data) -> Measured:
     for flow_number, why in ((1, "ack-train"), (2, "delay-increase")):
         holds += [each == why for each in _starts(data, "su_hystart", flow_number)["exit_why"]]
     seen = ", ".join(
-        f"flow {flow_number}: " + " and ".join(sorted(set(_starts(data, "su_hystart", flow_number)["exit_why"])))
+        f"flow {flow_number}: "
+        + " and ".join(sorted(set(_starts(data, "su_hystart", flow_number)["exit_why"])))
         for flow_number in (1, 2)
     )
     counted = testbed.cases(holds)
@@ -102,12 +107,18 @@ def estimate_mbit(data: Data) -> Measured:
     """The rate that the packet pair sees, from the threshold that it sets."""
     rows = data["estimates"].filter(pl.col("startup") == "su_packet_pair")
     rates = rows["estimate_pkts"] * 1500 * 8 / (rows["rtt_ms"] * 1000)
-    return of(rates.to_list(), "Mbit/s", f"thresholds {rows['estimate_pkts'].unique().sort().to_list()} packets")
+    return of(
+        rates.to_list(),
+        "Mbit/s",
+        f"thresholds {rows['estimate_pkts'].unique().sort().to_list()} packets",
+    )
 
 
 def vegas_is_early(data: Data) -> Measured:
     """Slow start of Vegas ends below the product."""
-    windows = pl.concat([_starts(data, "su_vegas", 1), _starts(data, "su_vegas", 2)])["exit_cwnd_pkts"]
+    windows = pl.concat([_starts(data, "su_vegas", 1), _starts(data, "su_vegas", 2)])[
+        "exit_cwnd_pkts"
+    ]
     counted = testbed.cases([window < BDP_PKTS for window in windows])
     ends = f"flow 1 at {windows[0]}, flow 2 at {windows[-1]} packets of {BDP_PKTS}"
     return Measured(counted.value, counted.low, counted.high, "", f"{counted.note}; {ends}")
@@ -122,7 +133,9 @@ def figure(data: Data, figure: Figure) -> None:
                 (pl.col("startup") == startup) & (pl.col("group") == f"flow {number_}")
             )
             t_s = rows["t_ms"] / 1000
-            axes.plot(t_s, rows["cwnd_pkts"], color=COLOURS[number_ - 1], label=f"cwnd, flow {number_}")
+            axes.plot(
+                t_s, rows["cwnd_pkts"], color=COLOURS[number_ - 1], label=f"cwnd, flow {number_}"
+            )
             axes.plot(
                 t_s,
                 rows["ssthresh_pkts"],

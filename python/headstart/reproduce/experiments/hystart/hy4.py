@@ -40,16 +40,20 @@ def run(context: Context) -> Data:
         )
         for acks in SCHEMES.values()
     ]
-    result = context.sweep(scenarios, repeat=context.pick(25, 5), flows=True)
+    drawn = context.sweep(scenarios, repeat=1, flows=True)
+    result = context.sweep(scenarios, repeat=context.pick(25, 5))
     names = pl.DataFrame({"acks": list(SCHEMES)}).with_columns(
         variant=pl.int_range(len(SCHEMES), dtype=pl.UInt32)
     )
-    flows = result.flows.filter((pl.col("repeat") == 0) & testbed.is_flow())
+    flows = drawn.flows.filter(testbed.is_flow())
     transfers = result.transfers.filter(testbed.is_flow())
-    return {"flows": flows.join(names, on="variant"), "transfers": transfers.join(names, on="variant")}
+    return {
+        "flows": flows.join(names, on="variant"),
+        "transfers": transfers.join(names, on="variant"),
+    }
 
 
-def leaves(acks: str | None, low: float, high: float) -> object:
+def leaves(acks: str | None, low: float, high: float) -> testbed.Measure:
     """The share of the runs whose first flow leaves between these parts of the product."""
 
     def measure(data: Data) -> Measured:
@@ -73,7 +77,12 @@ def figure(data: Data, figure: Figure) -> None:
                 (pl.col("acks") == acks) & (pl.col("group") == f"flow {number_}")
             )
             for axes, value in zip(panels[:, column], ("cwnd_pkts", "srtt_ms"), strict=True):
-                axes.plot(rows["t_ms"] / 1000, rows[value], color=COLOURS[number_ - 1], label=f"flow {number_}")
+                axes.plot(
+                    rows["t_ms"] / 1000,
+                    rows[value],
+                    color=COLOURS[number_ - 1],
+                    label=f"flow {number_}",
+                )
         panels[0, column].axhline(BDP_PKTS, color="#5d6670", linewidth=0.6)
         panels[0, column].set_title(acks)
         panels[1, column].set_xlabel("time (s)")

@@ -3,10 +3,21 @@
 import polars as pl
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Measured, Verdict, number, of, share
+from headstart.reproduce import (
+    Claim,
+    Context,
+    Data,
+    Experiment,
+    Measured,
+    Verdict,
+    number,
+    of,
+    share,
+)
 from headstart.reproduce.experiments.hystart import testbed
 from headstart.reproduce.papers import HYSTART
 from headstart.reproduce.style import COLOURS
+from headstart.scenario_file import ScenarioFile
 
 RATE_MBIT = 400
 BDP_PKTS = 8388
@@ -32,7 +43,7 @@ def run(context: Context) -> Data:
     until_s = context.pick(200.0, 36.0)
     path = {"rate": f"{RATE_MBIT}mbit", "rtt": "240ms", "queue": f"drop-tail:{BDP_PKTS}"}
 
-    def arm(name: str, end_s: float) -> object:
+    def arm(name: str, end_s: float) -> ScenarioFile:
         startup, transport = _ARMS[name]
         return testbed.two_flows(
             "hy5",
@@ -49,7 +60,8 @@ def run(context: Context) -> Data:
     scenarios = [arm(name, until_s) for name in _ARMS]
     scenarios.append(arm("hystart", testbed.FIRST_S + START_S))
     scenarios.append(arm("hystart", testbed.FIRST_S + later_s + START_S))
-    result = context.sweep(scenarios, repeat=context.pick(5, 1), flows=True, queues=True)
+    drawn = context.sweep(scenarios[: len(_ARMS)], repeat=1, flows=True)
+    result = context.sweep(scenarios, repeat=context.pick(5, 1), queues=True)
     names = [*_ARMS, "start 1", "start 2"]
     labels = pl.DataFrame({"arm": names}).with_columns(
         variant=pl.int_range(len(names), dtype=pl.UInt32)
@@ -61,7 +73,7 @@ def run(context: Context) -> Data:
     queues = labelled(result.queues.filter(pl.col("link") == "forward"))
     return {
         "transfers": labelled(result.transfers.filter(testbed.is_flow())),
-        "flows": labelled(result.flows.filter((pl.col("repeat") == 0) & testbed.is_flow())),
+        "flows": labelled(drawn.flows.filter(testbed.is_flow())),
         "queues": queues,
     }
 
@@ -73,7 +85,9 @@ def _of(data: Data, arm: str, flow: int) -> pl.DataFrame:
 
 def top_pkts(data: Data) -> Measured:
     """The window at which the overshoot of the first flow ends."""
-    measured = of(_of(data, "per-ack", 1)["slow_start_end_cwnd_pkts"].to_list(), "packets", digits=4)
+    measured = of(
+        _of(data, "per-ack", 1)["slow_start_end_cwnd_pkts"].to_list(), "packets", digits=4
+    )
     other = _of(data, "per-packet", 1)["slow_start_end_cwnd_pkts"].mean()
     note = f"{measured.note}; growing by the packet {other:,.0f}"
     return Measured(measured.value, measured.low, measured.high, "packets", note, 4)
@@ -88,7 +102,9 @@ def quiet_s(data: Data) -> Measured:
     steps = rows.join(ended, on="repeat").with_columns(
         length_ms=pl.col("t_ms").diff().over(keys), sent_ms=pl.col("busy_ms").diff().over(keys)
     )
-    steps = steps.filter((pl.col("t_ms") > pl.col("slow_start_end_ms")) & (pl.col("t_ms") < second_ms))
+    steps = steps.filter(
+        (pl.col("t_ms") > pl.col("slow_start_end_ms")) & (pl.col("t_ms") < second_ms)
+    )
     quiet = steps.group_by("repeat").agg(
         s=pl.col("length_ms").filter(pl.col("sent_ms") < QUIET * pl.col("length_ms")).sum() / 1000
     )
@@ -113,7 +129,9 @@ def second_reason(data: Data) -> Measured:
     """What ends the second flow's start."""
     why = _of(data, "start 2", 2)["exit_why"].to_list()
     counted = testbed.cases([each == "delay-increase" for each in why])
-    return Measured(counted.value, counted.low, counted.high, "", f"{counted.note}; {', '.join(map(str, why))}")
+    return Measured(
+        counted.value, counted.low, counted.high, "", f"{counted.note}; {', '.join(map(str, why))}"
+    )
 
 
 def figure(data: Data, figure: Figure) -> None:
@@ -127,7 +145,9 @@ def figure(data: Data, figure: Figure) -> None:
                 (pl.col("arm") == arm) & (pl.col("group") == f"flow {number_}")
             )
             t_s = rows["t_ms"] / 1000
-            top.plot(t_s, rows["cwnd_pkts"], color=COLOURS[number_ - 1], label=f"cwnd, flow {number_}")
+            top.plot(
+                t_s, rows["cwnd_pkts"], color=COLOURS[number_ - 1], label=f"cwnd, flow {number_}"
+            )
             top.plot(t_s, rows["ssthresh_pkts"], ":", color=COLOURS[number_ - 1])
         queue = data["queues"].filter((pl.col("arm") == arm) & (pl.col("repeat") == 0)).sort("t_ms")
         each_s = (

@@ -43,7 +43,7 @@ def run(context: Context) -> Data:
     return {"runs": runs.join(names, on="variant")}
 
 
-def ratio(receiver: str, over: str, under: str = "su_standard") -> object:
+def ratio(receiver: str, over: str, under: str = "su_standard") -> testbed.Measure:
     """Utilisation with one slow start relative to another's."""
 
     def measure(data: Data) -> Measured:
@@ -57,7 +57,9 @@ def ratio(receiver: str, over: str, under: str = "su_standard") -> object:
 
 def limited_to_hystart(data: Data) -> Measured:
     """Over all receivers."""
-    return of(testbed.ratio_of_runs(data["runs"], "utilisation", "su_limited", "su_hystart"), "times")
+    return of(
+        testbed.ratio_of_runs(data["runs"], "utilisation", "su_limited", "su_hystart"), "times"
+    )
 
 
 def figure(data: Data, figure: Figure) -> None:

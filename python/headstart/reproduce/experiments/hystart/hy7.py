@@ -41,14 +41,24 @@ def run(context: Context) -> Data:
         name: {"rate": "10mbit", "rtt": "120ms", "queue": queue, "reverse_queue": "drop-tail:100"}
         for name, queue in QUEUES.items()
     }
-    rows = downloads(context, "hy7", paths, list(BYTES.values()), STARTUPS, context.pick(100, 20))
+    rows = downloads(
+        context,
+        "hy7",
+        paths=paths,
+        sizes=list(BYTES.values()),
+        startups=STARTUPS,
+        repeat=context.pick(100, 20),
+    )
     return {"downloads": rows}
 
 
 def short_no_longer(data: Data) -> Measured:
     """Drop-tail, files up to 1 MB: HyStart is as fast or faster, to the tenth of a second that is printed."""
     pairs = [
-        (mean_s(data, "drop-tail", BYTES[size], "su_hystart"), mean_s(data, "drop-tail", BYTES[size], "su_standard"))
+        (
+            mean_s(data, "drop-tail", BYTES[size], "su_hystart"),
+            mean_s(data, "drop-tail", BYTES[size], "su_standard"),
+        )
         for size in SHORT
     ]
     counted = testbed.cases([mine <= other + 0.05 for mine, other in pairs])

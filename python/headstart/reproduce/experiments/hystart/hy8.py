@@ -43,12 +43,20 @@ def run(context: Context) -> Data:
     }
     repeat = context.pick(25, 5)
     sizes = list(BYTES.values())
-    own = downloads(context, "hy8", paths, sizes, STARTUPS, repeat)
-    by_ack = downloads(context, "hy8", paths, sizes, ("reno",), repeat, {"growth": "per-ack"})
+    own = downloads(context, "hy8", paths=paths, sizes=sizes, startups=STARTUPS, repeat=repeat)
+    by_ack = downloads(
+        context,
+        "hy8",
+        paths=paths,
+        sizes=sizes,
+        startups=("reno",),
+        repeat=repeat,
+        transport={"growth": "per-ack"},
+    )
     return {"downloads": own.vstack(by_ack)}
 
 
-def near_the_table(startup: str, row: str | None = None) -> object:
+def near_the_table(startup: str, row: str | None = None) -> testbed.Measure:
     """The share of the table's cells from which the time is no further than `number` allows."""
 
     def measure(data: Data) -> Measured:
@@ -65,11 +73,30 @@ def near_the_table(startup: str, row: str | None = None) -> object:
 def alike(data: Data) -> Measured:
     """10 KB and 100 KB: the same with and without HyStart, to the last digit that is printed."""
     gaps = [
-        abs(mean_s(data, rate, BYTES[size], "su_hystart") - mean_s(data, rate, BYTES[size], "su_standard"))
+        abs(
+            mean_s(data, rate, BYTES[size], "su_hystart")
+            - mean_s(data, rate, BYTES[size], "su_standard")
+        )
         for rate in RATES
         for size in ("10 KB", "100 KB")
     ]
     return testbed.cases([gap <= 0.05 for gap in gaps])
+
+
+def by_rate(data: Data) -> Measured:
+    """10 MB: slower with HyStart at the lowest rate, faster at the others."""
+    holds, words = [], []
+    for place, rate in enumerate(RATES):
+        hystart_s, standard_s = (
+            mean_s(data, rate, BYTES["10 MB"], startup) for startup in STARTUPS
+        )
+        gain_s = standard_s - hystart_s
+        holds.append(gain_s <= -0.05 if place == 0 else gain_s >= 0.05)
+        words.append(f"{rate}: {hystart_s:.2f} against {standard_s:.2f} s")
+    counted = testbed.cases(holds)
+    return Measured(
+        counted.value, counted.low, counted.high, "", f"{counted.note}; {', '.join(words)}"
+    )
 
 
 def figure(data: Data, figure: Figure) -> None:
@@ -82,7 +109,14 @@ def figure(data: Data, figure: Figure) -> None:
             line(axes, number_, kb, ours, testbed.NAMES[startup])
         for number_, startup in enumerate(STARTUPS):
             paper = [times[column] for times in TABLE[startup].values()]
-            axes.plot(kb, paper, "--", color=f"C{number_}", linewidth=0.9, label=f"{testbed.NAMES[startup]}, paper")
+            axes.plot(
+                kb,
+                paper,
+                "--",
+                color=f"C{number_}",
+                linewidth=0.9,
+                label=f"{testbed.NAMES[startup]}, paper",
+            )
         axes.set(title=rate, xlabel="file (KB)", xscale="log", yscale="log")
     panels[0].set_ylabel("completion time (s)")
     panels[0].legend()
@@ -140,16 +174,15 @@ EXPERIMENT = Experiment(
             number(0.86),
         ),
         Claim(
-            "10 MB at 50 Mbit/s are faster with HyStart",
-            "3.51 s against 3.81 s: 0.92 (Table 3)",
-            lambda data: ratio(data, RATES[1], BYTES["10 MB"]),
-            number(0.92),
-        ),
-        Claim(
-            "10 MB at 10 Mbit/s are a little slower with HyStart",
-            "9.92 s against 9.62 s: 1.03 (Table 3)",
-            lambda data: ratio(data, RATES[0], BYTES["10 MB"]),
-            number(1.03),
+            "For 10 MB HyStart is slower at 10 Mbit/s, and faster at 50 and 100 Mbit/s",
+            "9.92 against 9.62 s; 3.51 against 3.81 s; 2.6 against 3.01 s (Table 3)",
+            by_rate,
+            share("the order is the table's, by 0.05 s or more"),
+            dict.fromkeys(
+                (Verdict.PARTLY, Verdict.NOT),
+                "It is at 100 Mbit/s, where standard slow start runs into a timeout. At 50 Mbit/s its thousand losses cost nothing: SACK repairs them "
+                "while the link is full. At 10 Mbit/s HyStart does not leave before the loss (see hy7)",
+            ),
         ),
     ),
     size_in=(10.0, 3.8),

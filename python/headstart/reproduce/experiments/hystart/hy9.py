@@ -94,7 +94,9 @@ def poor(data: Data) -> Measured:
     rows = data["runs"].filter(pl.col("rtt_ms") == 240)
     limit_s = POOR_S / 600.0 * (rows["length_s"].max() + testbed.LATER_S)
     counted = testbed.cases([fair_s >= limit_s for fair_s in rows["fair_s"]])
-    words = f"{rows['fair_s'].min():.0f} to {rows['fair_s'].max():.0f} s, {rows['never'].sum()} never"
+    words = (
+        f"{rows['fair_s'].min():.0f} to {rows['fair_s'].max():.0f} s, {rows['never'].sum()} never"
+    )
     return Measured(counted.value, counted.low, counted.high, "", f"{counted.note}; {words}")
 
 
@@ -151,7 +153,9 @@ EXPERIMENT = Experiment(
             "slightly better for 60 ms; better for 120 ms (5.8)",
             ordered,
             share("the order is the paper's"),
-            {Verdict.NOT: "See above: standard slow start is the faster at all round trips where its overshoot costs no blackout"},
+            {
+                Verdict.NOT: "See above: standard slow start is the faster at all round trips where its overshoot costs no blackout"
+            },
         ),
         Claim(
             "At 240 ms both are very poor",

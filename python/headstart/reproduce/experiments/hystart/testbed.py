@@ -4,7 +4,7 @@ A dumbbell with one bottleneck each way. Linux 2.6.23 is the sender. What of it 
 from today's Linux is in `TRANSPORT`; what the paper leaves open is in `COMMON`, for the reports.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import polars as pl
@@ -180,6 +180,9 @@ def utilisation(transfers: pl.DataFrame, rate_mbit_per_s: pl.Expr, seconds: floa
         timeouts=pl.col("timeouts").sum(),
     )
 
+
+Measure = Callable[[Data], Measured]
+"""What a claim measures by."""
 
 RUN_KEYS = ("variant", "startup", "repeat", "case")
 """What names a run, beside what is varied."""

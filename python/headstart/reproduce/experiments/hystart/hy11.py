@@ -44,7 +44,7 @@ def run(context: Context) -> Data:
         }
         places.append(("rate", forward / reverse, forward * scale))
         scenarios.append(_scenario(path, BACKGROUND_SHARE * min(forward, reverse) * scale))
-    result = context.sweep(scenarios, repeat=context.pick(5, 1))
+    result = context.sweep(scenarios, repeat=context.pick(2, 1))
     labels = pl.DataFrame(places, schema=["of", "ratio", "rate_mbit"], orient="row").with_columns(
         variant=pl.int_range(len(places), dtype=pl.UInt32)
     )

@@ -43,7 +43,7 @@ def run(context: Context) -> Data:
         )
         for _, _, rate, rtt_ms, part in places
     ]
-    result = context.sweep(scenarios, repeat=context.pick(5, 1))
+    result = context.sweep(scenarios, repeat=context.pick(2, 1))
     schema = ["of", "at", "rate_mbit", "rtt_ms", "buffer_bdp"]
     labels = pl.DataFrame(places, schema=schema, orient="row").with_columns(
         variant=pl.int_range(len(places), dtype=pl.UInt32)

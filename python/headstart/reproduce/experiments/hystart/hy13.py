@@ -35,7 +35,7 @@ def run(context: Context) -> Data:
         )
         for rtt_ms in RTTS_MS
     ]
-    result = context.sweep(scenarios, repeat=context.pick(5, 1))
+    result = context.sweep(scenarios, repeat=context.pick(2, 1))
     rtts = pl.DataFrame({"rtt_ms": RTTS_MS}).with_columns(
         variant=pl.int_range(len(RTTS_MS), dtype=pl.UInt32)
     )

@@ -34,7 +34,7 @@ def run(context: Context) -> Data:
                 transport={"recovery": "newreno-steady"} if place == NEWRENO else None,
             )
         )
-    result = context.sweep(scenarios, repeat=context.pick(5, 1))
+    result = context.sweep(scenarios, repeat=context.pick(3, 1))
     labels = pl.DataFrame({"place": PLACES, "rate_mbit": rates}).with_columns(
         variant=pl.int_range(len(PLACES), dtype=pl.UInt32)
     )

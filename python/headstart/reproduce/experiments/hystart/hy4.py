@@ -41,7 +41,7 @@ def run(context: Context) -> Data:
         for acks in SCHEMES.values()
     ]
     drawn = context.sweep(scenarios, repeat=1, flows=True)
-    result = context.sweep(scenarios, repeat=context.pick(25, 5))
+    result = context.sweep(scenarios, repeat=context.pick(10, 5))
     names = pl.DataFrame({"acks": list(SCHEMES)}).with_columns(
         variant=pl.int_range(len(SCHEMES), dtype=pl.UInt32)
     )

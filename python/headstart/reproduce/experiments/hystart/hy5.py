@@ -61,7 +61,7 @@ def run(context: Context) -> Data:
     scenarios.append(arm("hystart", testbed.FIRST_S + START_S))
     scenarios.append(arm("hystart", testbed.FIRST_S + later_s + START_S))
     drawn = context.sweep(scenarios[: len(_ARMS)], repeat=1, flows=True)
-    result = context.sweep(scenarios, repeat=context.pick(5, 1), queues=True)
+    result = context.sweep(scenarios, repeat=context.pick(3, 1), queues=True)
     names = [*_ARMS, "start 1", "start 2"]
     labels = pl.DataFrame({"arm": names}).with_columns(
         variant=pl.int_range(len(names), dtype=pl.UInt32)

@@ -35,7 +35,7 @@ def run(context: Context) -> Data:
         )
         for receiver in testbed.RECEIVERS.values()
     ]
-    result = context.sweep(scenarios, repeat=context.pick(10, 1))
+    result = context.sweep(scenarios, repeat=context.pick(5, 1))
     names = pl.DataFrame({"receiver": list(testbed.RECEIVERS)}).with_columns(
         variant=pl.int_range(len(testbed.RECEIVERS), dtype=pl.UInt32)
     )

@@ -33,7 +33,7 @@ def run(context: Context) -> Data:
         )
         for rtt_ms in RTTS_MS
     ]
-    result = context.sweep(scenarios, repeat=context.pick(5, 1), flows=True)
+    result = context.sweep(scenarios, repeat=context.pick(3, 1), flows=True)
     rtts = pl.DataFrame({"rtt_ms": RTTS_MS}).with_columns(
         variant=pl.int_range(len(RTTS_MS), dtype=pl.UInt32)
     )

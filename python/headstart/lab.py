@@ -74,6 +74,9 @@ def reproduce(  # noqa: PLR0917 -- typer reads the options from the parameters
     on: Annotated[Ground, typer.Option(help="The simulator or the live kernel.")] = Ground.SIM,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the first repeat.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="All cores unless given.")] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Judge and draw again what --out has, without a run.")
+    ] = False,
     write_docs: Annotated[
         Path | None, typer.Option(help="Also write the table of claims to this Markdown file.")
     ] = None,
@@ -103,19 +106,22 @@ def reproduce(  # noqa: PLR0917 -- typer reads the options from the parameters
     context = Context(quick=quick, seed=seed, on=on.value, threads=threads)
     machine = f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs"
     try:
-        outcomes = runner.run_all(fit, context, out, lambda words: typer.echo(words, err=True))
+        context = runner.read_context(out) if again else context
+        outcomes = runner.run_all(fit, context, out, _say, again=again)
         write_page(render_page(outcomes, context, machine), out / "report.html")
         if write_docs is not None:
             write_docs.write_text(render_table(outcomes, context), encoding="utf-8")
         runner.write_claims(outcomes, out)
     except OSError as error:
         place = error.filename or out
-        _fail(
-            f"{place}: cannot be written: {error.strerror or error}; choose another --out", FAILED
-        )
+        _fail(f"{place}: {error.strerror or error}; choose another --out", FAILED)
     typer.echo(out / "report.html")
     if any(outcome.error for outcome in outcomes):
         _fail("an experiment failed: the report has its error", FAILED)
+
+
+def _say(words: str) -> None:
+    typer.echo(words, err=True)
 
 
 def _chosen(names: list[str], known: list) -> list:

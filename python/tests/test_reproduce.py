@@ -136,6 +136,19 @@ def test_an_experiment_that_fails_is_an_error_and_the_others_go_on(tmp_path: Pat
     assert "the path is gone" in render_page(outcomes, Context(), "here")
 
 
+def test_what_was_measured_is_judged_again_without_a_run(tmp_path: Path) -> None:
+    def never(_context: Context) -> Data:
+        raise AssertionError("it ran")
+
+    out = make(tmp_path)
+    first = running.run_one(experiment(points), Context(), out)
+    second = running.run_one(experiment(never), Context(), out, again=True)
+    assert running.claims_of([second]) == running.claims_of([first])
+    (out / "data" / "ad99-points.parquet").unlink()
+    third = running.run_one(experiment(points), Context(), out, again=True)
+    assert third.judged[0][1].verdict == Verdict.ERROR
+
+
 def test_a_measure_that_fails_is_an_error_of_its_claim_alone(tmp_path: Path) -> None:
     def nothing(data: Data) -> Measured:
         return of(data["nothing"]["y"])

@@ -21,7 +21,7 @@ ADAPTIVE = Paper(
     "University of California, Berkeley",
 )
 IW10 = Paper(
-    "iw10",
+    "initial_window",
     "An Argument for Increasing TCP's Initial Congestion Window",
     "N. Dukkipati, T. Refice, Y. Cheng, J. Chu, T. Herbert, A. Agarwal, A. Jain, N. Sutin",
     "ACM SIGCOMM Computer Communication Review, 2010",

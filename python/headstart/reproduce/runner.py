@@ -60,10 +60,13 @@ def _order(experiment: Experiment) -> tuple[int, str, int]:
     return PAPERS.index(experiment.paper), letters, int(digits)
 
 
-def run_all(chosen: list[Experiment], context: Context, out: Path, say: Say) -> list[Outcome]:
-    """Runs `chosen` and writes figures, data and `claims.json` into the folder `out`.
+def run_all(
+    chosen: list[Experiment], context: Context, out: Path, say: Say, *, again: bool = False
+) -> list[Outcome]:
+    """Runs `chosen` and writes figures and data into the folder `out`.
 
-    `claims.json` comes last: a folder that has it is whole.
+    `again` takes the data that is there in place of a run: to judge and draw anew. An earlier
+    `claims.json` goes first; `write_claims` writes it last: a folder that has it is whole.
 
     Raises:
         OSError: Something cannot be written.
@@ -71,27 +74,30 @@ def run_all(chosen: list[Experiment], context: Context, out: Path, say: Say) -> 
     for folder in (out / "figures", out / "data"):
         folder.mkdir(parents=True, exist_ok=True)
     (out / "claims.json").unlink(missing_ok=True)
+    if not again:
+        write_context(context, out)
     outcomes = []
     for number, experiment in enumerate(chosen, 1):
         say(f"[{number}/{len(chosen)}] {experiment.name}: {experiment.title}")
-        outcome = run_one(experiment, context, out)
+        outcome = run_one(experiment, context, out, again=again)
         outcomes.append(outcome)
         say(f"      {summary(outcome)}, {outcome.wall_s:.1f} s")
     return outcomes
 
 
-def run_one(experiment: Experiment, context: Context, out: Path) -> Outcome:
+def run_one(experiment: Experiment, context: Context, out: Path, *, again: bool = False) -> Outcome:
     """Runs one experiment. An exception of its own becomes the verdict of its claims."""
     began = time.monotonic()
     outcome = Outcome(experiment, [], None, None, 0.0)
     try:
-        data = experiment.run(context)
+        data = read_data(experiment, out) if again else experiment.run(context)
     except Exception as error:
         words = f"{type(error).__name__}: {error}"
         judged = [(claim, Judged("", Verdict.ERROR, words)) for claim in experiment.claims]
         outcome = replace(outcome, judged=judged, error=traceback.format_exc())
     else:
-        write_data(experiment, data, out)
+        if not again:
+            write_data(experiment, data, out)
         outcome = replace(
             outcome, judged=[(claim, claim.judge(data)) for claim in experiment.claims]
         )
@@ -108,9 +114,30 @@ def write_data(experiment: Experiment, data: Data, out: Path) -> None:
         frame.write_parquet(out / "data" / f"{experiment.name}-{name}.parquet")
 
 
+def write_context(context: Context, out: Path) -> None:
+    """Keeps what a run was, beside its data: `data/run.json`."""
+    kept = {"quick": context.quick, "seed": context.seed, "on": context.on}
+    (out / "data" / "run.json").write_text(json.dumps(kept) + "\n", encoding="utf-8")
+
+
+def read_context(out: Path) -> Context:
+    """What the run was whose data are there.
+
+    Raises:
+        OSError: There are none.
+    """
+    return Context(**json.loads((out / "data" / "run.json").read_text(encoding="utf-8")))
+
+
 def read_data(experiment: Experiment, out: Path) -> Data:
-    """Reads what `write_data` wrote: to draw or judge again without running."""
+    """Reads what `write_data` wrote.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
     paths = sorted((out / "data").glob(f"{experiment.name}-*.parquet"))
+    if not paths:
+        raise FileNotFoundError(f"{out}/data has nothing of {experiment.name}; run it first")
     return {path.stem.removeprefix(f"{experiment.name}-"): pl.read_parquet(path) for path in paths}
 
 

@@ -41,6 +41,8 @@ class SimResult:
         transfers: One row a transfer of the traffic: `group`, `user`, `conn`, `turn`, `start_ms`,
             `connect_ms`, `fct_ms` (transfer time), `bytes`, `delivered_bytes`, `finished`,
             `round_trips` (of the least that its sender saw), `retransmitted_pkts`, `dropped_pkts`,
+            of its connection so far `timeouts` and `sack_walk_pkts` (how far a linked list of what
+            is out would have been walked for its SACK blocks),
             `exit_why`, `exit_cwnd_pkts`, `slow_start_end_ms`, `slow_start_end_cwnd_pkts`.
         links: One row a link of a run: packets in, out and dropped, `out_bytes`,
             `longest_queue_pkts`, `busy_ms` out of `run_ms`.

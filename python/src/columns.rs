@@ -83,6 +83,8 @@ pub(crate) fn transfers(
         "round_trips" true Float64Array from_iter |row| row.round_trips();
         "retransmitted_pkts" false UInt64Array from_iter_values |row| row.retransmitted_pkts;
         "dropped_pkts" false UInt64Array from_iter_values |row| row.dropped_pkts;
+        "sack_walk_pkts" false UInt64Array from_iter_values |row| row.sack_walk_pkts;
+        "timeouts" false UInt32Array from_iter_values |row| row.timeouts;
         "exit_why" true StringArray from_iter |row| row.exit.map(|exit| why_name(exit.why));
         "exit_cwnd_pkts" true UInt32Array from_iter |row| row.exit.map(|exit| exit.cwnd_pkts);
         "slow_start_end_ms" true Float64Array from_iter

@@ -37,6 +37,11 @@ pub struct SimTransferRow {
     pub retransmitted_pkts: u64,
     /// Its packets that links dropped, in both directions.
     pub dropped_pkts: u64,
+    /// How far a linked list of what is out would have been walked for the SACK blocks of its
+    /// connection, in packets.
+    pub sack_walk_pkts: u64,
+    /// How often its connection's retransmission timer has expired.
+    pub timeouts: u32,
     /// The start-up's last word on it.
     pub exit_why: Option<String>,
     /// The congestion window then.

@@ -32,6 +32,11 @@ pub struct TransferDone {
     pub retransmitted_pkts: u64,
     /// Its packets that links dropped, in both directions.
     pub dropped_pkts: u64,
+    /// How far a linked list of what is out would have been walked for the SACK blocks that came, in
+    /// packets, since its connection opened: the work that section 2.1.1 of the `HyStart` paper is about.
+    pub sack_walk_pkts: u64,
+    /// How often its connection's retransmission timer has expired.
+    pub timeouts: u32,
     /// The least round trip that its sender saw, in us; 0: none.
     pub min_rtt_us: u32,
     /// The start-up's last word on it.

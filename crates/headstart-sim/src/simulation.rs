@@ -687,6 +687,8 @@ impl Simulation {
             finished,
             retransmitted_pkts: conn.sender.resent_total() - transfer.resent_before,
             dropped_pkts: conn.drops - transfer.drops_before,
+            sack_walk_pkts: conn.sender.sack_walk_total(),
+            timeouts: conn.sender.timeouts_total(),
             min_rtt_us: conn.sender.min_rtt_us(),
             exit: conn.sender.take_exit(),
             slow_start_end: conn.sender.slow_start_end,

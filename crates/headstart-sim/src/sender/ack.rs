@@ -112,6 +112,8 @@ impl Sender {
                 self.undo.unproven_pkts = self.undo.unproven_pkts.saturating_sub(1);
                 continue;
             }
+            let end = self.board.number_at(block.end.max(ack.seq), mss_bytes);
+            self.sack_walk_total += end - self.board.first();
             let Some(block) = unknown_part(block, &known) else {
                 continue;
             };

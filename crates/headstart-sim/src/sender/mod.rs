@@ -141,6 +141,9 @@ pub(crate) struct Sender {
     lost_total: u32,
     sent_total: u64,
     resent_total: u64,
+    /// Steps that a list of what is out, walked from its head for each SACK block, would have taken.
+    sack_walk_total: u64,
+    timeouts_total: u32,
     rtt_sample_us: u32,
     paced: bool,
     next_paced_ns: u64,
@@ -206,6 +209,8 @@ impl Sender {
             lost_total: 0,
             sent_total: 0,
             resent_total: 0,
+            sack_walk_total: 0,
+            timeouts_total: 0,
             rtt_sample_us: 0,
             paced: false,
             next_paced_ns: 0,
@@ -625,6 +630,14 @@ impl Sender {
 
     pub(crate) fn resent_total(&self) -> u64 {
         self.resent_total
+    }
+
+    pub(crate) fn sack_walk_total(&self) -> u64 {
+        self.sack_walk_total
+    }
+
+    pub(crate) fn timeouts_total(&self) -> u32 {
+        self.timeouts_total
     }
 
     fn always_paced(&self) -> bool {

@@ -195,6 +195,7 @@ impl Sender {
             self.ssthresh_pkts = self.penalty(ctx, headstart_core::LossKind::Timeout);
             self.note_slow_start_end(ctx.now_ns);
         }
+        self.timeouts_total += 1;
         self.avoidance.timed_out(ctx.now_ns, self.nxt);
         self.state = State::Loss;
         self.high = self.nxt;

@@ -171,6 +171,8 @@ impl<const DETAILS: bool> Observer for Detailed<'_, '_, DETAILS> {
             round_trips: done.round_trips(),
             retransmitted_pkts: done.retransmitted_pkts,
             dropped_pkts: done.dropped_pkts,
+            sack_walk_pkts: done.sack_walk_pkts,
+            timeouts: done.timeouts,
             exit_why: done.exit.map(|exit| why_name(exit.why).to_owned()),
             exit_cwnd_pkts: done.exit.map(|exit| exit.cwnd_pkts),
             slow_start_end_ms: done.slow_start_end.map(|(at_ns, _)| ms(at_ns)),

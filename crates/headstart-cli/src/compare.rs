@@ -86,14 +86,23 @@ enum On {
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let scenario = Scenario::load(&args.scenario).map_err(|error| Failure::Usage(error.into()))?;
     if args.check.is_some() && !(args.on.contains(&On::Kernel) && args.on.contains(&On::Sim)) {
-        return Err(usage("--check holds the simulator against the kernel: add --on kernel,sim"));
+        return Err(usage(
+            "--check holds the simulator against the kernel: add --on kernel,sim",
+        ));
     }
     let legs = legs(args, &scenario)?;
     let done = work::run(args, &scenario, &legs)?;
     let document = &done.document;
     if let Some(dir) = &args.out {
-        write_results(dir, document, &scenario, &done.transfers, &done.packets, &done.windows)
-            .map_err(anyhow::Error::from)?;
+        write_results(
+            dir,
+            document,
+            &scenario,
+            &done.transfers,
+            &done.packets,
+            &done.windows,
+        )
+        .map_err(anyhow::Error::from)?;
     }
     if let Some(file) = &args.check {
         let text = check::page(document, &legs, &done.conditions);
@@ -126,15 +135,24 @@ fn usage(text: &str) -> Failure {
 fn legs(args: &CompareArgs, scenario: &Scenario) -> Result<Vec<Scenario>, Failure> {
     let mut legs = scenario.on_each_path();
     if let Some(wanted) = &args.paths {
-        let known: Vec<&str> = legs.iter().filter_map(|leg| leg.path_name.as_deref()).collect();
+        let known: Vec<&str> = legs
+            .iter()
+            .filter_map(|leg| leg.path_name.as_deref())
+            .collect();
         if let Some(stranger) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
             let hint = match nearest(stranger, &known) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("there are: {}", known.join(", ")),
             };
-            return Err(usage(&format!("--paths: no path is called \"{stranger}\"; {hint}")));
+            return Err(usage(&format!(
+                "--paths: no path is called \"{stranger}\"; {hint}"
+            )));
         }
-        legs.retain(|leg| leg.path_name.as_ref().is_some_and(|name| wanted.contains(name)));
+        legs.retain(|leg| {
+            leg.path_name
+                .as_ref()
+                .is_some_and(|name| wanted.contains(name))
+        });
     }
     if let Some(sizes) = &args.sizes {
         for leg in &mut legs {
@@ -145,7 +163,9 @@ fn legs(args: &CompareArgs, scenario: &Scenario) -> Result<Vec<Scenario>, Failur
     let had_cases = !scenario.cases.is_empty();
     legs.retain(|leg| !leg.cases.is_empty() || !had_cases);
     if legs.is_empty() {
-        return Err(usage("no case is left to compare; give other --paths or --sizes"));
+        return Err(usage(
+            "no case is left to compare; give other --paths or --sizes",
+        ));
     }
     Ok(legs)
 }

@@ -426,7 +426,12 @@ idle = "10s"
         let of_file = plan(&text, &["su_standard.iw_pkts=30".to_owned()]).unwrap();
         let windows: Vec<_> = of_file.runners[..2]
             .iter()
-            .map(|runner| (runner.label.as_str(), runner.control.params().unwrap().get("iw_pkts")))
+            .map(|runner| {
+                (
+                    runner.label.as_str(),
+                    runner.control.params().unwrap().get("iw_pkts"),
+                )
+            })
             .collect();
         assert_eq!(
             windows,
@@ -436,7 +441,10 @@ idle = "10s"
             ]
         );
         for (wrong, expected) in [
-            ("su_standard{iw_pkts=101}", "must be 1 to 100 pkts (got 101)"),
+            (
+                "su_standard{iw_pkts=101}",
+                "must be 1 to 100 pkts (got 101)",
+            ),
             ("su_standard{iw_pkts", "su_standard{hystart=0}"),
             ("cubic{iw_pkts=3}", "cubic"),
         ] {

@@ -75,7 +75,11 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, CompareError> {
     let (nginx, curl) = (find_nginx()?, find_curl()?);
     // One start-up may take part several times; its parameters are those of the batch that runs.
     let mut ours: Vec<Params> = Vec::new();
-    for params in plan.runners.iter().filter_map(|runner| runner.control.params()) {
+    for params in plan
+        .runners
+        .iter()
+        .filter_map(|runner| runner.control.params())
+    {
         if ours.iter().all(|other| other.startup() != params.startup()) {
             ours.push(*params);
         }
@@ -183,11 +187,10 @@ impl WholeRun<'_> {
         });
         let mut visited = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         let records = self.kernel().take_records()?;
-        for transfer in visited
-            .iter_mut()
-            .flat_map(|visited| &mut visited.transfers)
-        {
-            name_the_exit(transfer, &records);
+        for (visited, runner) in visited.iter_mut().zip(runners) {
+            for transfer in &mut visited.transfers {
+                name_the_exit(transfer, &runner.control, &records);
+            }
         }
         Ok(visited)
     }
@@ -231,7 +234,7 @@ impl WholeRun<'_> {
 
 /// The reason with which the start-up left, and the window at that moment; else how slow start ended, as the
 /// windows show it.
-fn name_the_exit(transfer: &mut Measured, records: &[Record]) {
+fn name_the_exit(transfer: &mut Measured, control: &CongestionControl, records: &[Record]) {
     let during = transfer.began_ns..=transfer.ended_ns + 1_000_000;
     let of_transfer = |record: &&Record| {
         record.remote_addr == transfer.client
@@ -239,9 +242,16 @@ fn name_the_exit(transfer: &mut Measured, records: &[Record]) {
             && during.contains(&record.at_ns)
     };
     let mut endings = records.iter().filter(of_transfer);
-    let left = endings.clone().find(|record| record.verdict.ending() == Ending::Left);
+    let left = endings
+        .clone()
+        .find(|record| record.verdict.ending() == Ending::Left);
     let rests = || endings.rfind(|record| record.verdict.ending() == Ending::Rests);
-    if let Some(record) = left.or_else(rests) {
+    if let Some(left_by_loss) = stacks_own(control) {
+        if let Some((why, cwnd_pkts)) = slow_start_end(left_by_loss, transfer) {
+            transfer.record.exit_why = Some(why_name(why).to_owned());
+            transfer.record.exit_cwnd_pkts = Some(cwnd_pkts);
+        }
+    } else if let Some(record) = left.or_else(rests) {
         let set = record.verdict.cwnd_pkts;
         let cwnd_pkts = if set == 0 {
             record.event.cwnd_pkts
@@ -250,23 +260,50 @@ fn name_the_exit(transfer: &mut Measured, records: &[Record]) {
         };
         transfer.record.exit_why = Some(why_name(record.verdict.why).to_owned());
         transfer.record.exit_cwnd_pkts = Some(cwnd_pkts);
-    } else if let Some((why, cwnd_pkts)) = slow_start_end(&transfer.windows) {
-        transfer.record.exit_why = Some(why_name(why).to_owned());
-        transfer.record.exit_cwnd_pkts = Some(cwnd_pkts);
     }
 }
 
-/// How and at which window slow start ended: where ssthresh first has a value. A loss leaves it below the window
-/// that there was, HyStart at it. `None` where it did not end, or had ended before the transfer.
-fn slow_start_end(windows: &[WindowRow]) -> Option<(u8, u32)> {
-    let ends = windows.iter().position(|row| row.ssthresh_pkts.is_some())?;
-    let before = windows.get(ends.checked_sub(1)?)?;
-    let ssthresh_pkts = windows.get(ends)?.ssthresh_pkts?;
-    match ssthresh_pkts >= before.cwnd_pkts {
-        true => Some((WHY_SSTHRESH, ssthresh_pkts)),
-        false => Some((WHY_ORDINARY_LOSS, before.cwnd_pkts)),
+/// Where the stack's own slow start is used: what a loss leaves of the window.
+fn stacks_own(control: &CongestionControl) -> Option<f64> {
+    match control {
+        CongestionControl::Native("cubic") => Some(CUBIC_LEAVES),
+        CongestionControl::Native("reno") => Some(RENO_LEAVES),
+        CongestionControl::Native(_) => None,
+        CongestionControl::Ours(params) => {
+            let own = params.startup().name() == "su_standard" && params.get("hystart") == Some(1);
+            let reno = params.get("reno") == Some(1);
+            own.then_some(if reno { RENO_LEAVES } else { CUBIC_LEAVES })
+        }
     }
 }
+
+/// How and at which window slow start ended where the stack's own is used: where ssthresh first has a value. By a
+/// loss, when something has been sent again by then, and then the window was ssthresh over what a loss leaves of
+/// it. `None` where it did not end, or had ended before the transfer.
+fn slow_start_end(left_by_loss: f64, transfer: &Measured) -> Option<(u8, u32)> {
+    let windows = &transfer.windows;
+    let ends = windows.iter().position(|row| row.ssthresh_pkts.is_some())?;
+    // A connection that has lost in an earlier transfer has a threshold from the first look on.
+    ends.checked_sub(1)?;
+    let row = windows.get(ends)?;
+    let ssthresh_pkts = row.ssthresh_pkts?;
+    let resent = transfer.packets.iter().any(|packet| {
+        packet.retransmission && packet.t_ms <= row.t_ms + RETRANSMISSION_REACHES_ROUTER_MS
+    });
+    match resent {
+        false => Some((WHY_SSTHRESH, ssthresh_pkts)),
+        true => Some((
+            WHY_ORDINARY_LOSS,
+            (f64::from(ssthresh_pkts) / left_by_loss).round() as u32,
+        )),
+    }
+}
+
+/// What a loss leaves of the window: CUBIC's beta in Linux, 717/1024 (RFC 9438, 4.6: 0.7); Reno's half (RFC 5681).
+const CUBIC_LEAVES: f64 = 717.0 / 1024.0;
+const RENO_LEAVES: f64 = 0.5;
+/// From the look at a window to the router's at the packet that leaves by it.
+const RETRANSMISSION_REACHES_ROUTER_MS: f64 = 1.0;
 
 fn gather(plan: &Plan, measured: Vec<Measured>, packets: u64) -> Outcome {
     let mut transfers = Vec::new();

@@ -76,13 +76,12 @@ impl Visit<'_> {
             .flatten()
             .map(|size| size.bytes())
             .collect();
-        let server =
-            NginxServer::start(
-                self.nginx,
-                emulation.server(),
-                self.runner.control.name(),
-                &sizes,
-            )?;
+        let server = NginxServer::start(
+            self.nginx,
+            emulation.server(),
+            self.runner.control.name(),
+            &sizes,
+        )?;
         let mut transfers = Vec::new();
         let mut warmed = None;
         for case in &self.plan.scenario.cases {

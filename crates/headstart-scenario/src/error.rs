@@ -197,7 +197,9 @@ pub enum Fault {
         name: String,
     },
     /// Traffic is for one path.
-    #[error("[[traffic]] is simulated on one path; keep one of the [[path]]s, or remove the traffic")]
+    #[error(
+        "[[traffic]] is simulated on one path; keep one of the [[path]]s, or remove the traffic"
+    )]
     TrafficOnPaths,
     /// A case with one size and with several.
     #[error("\"bytes\" and \"sizes\" say the same; keep one of them")]

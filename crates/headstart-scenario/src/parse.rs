@@ -163,7 +163,10 @@ fn paths(top: &Table<'_>) -> Result<Vec<(Option<String>, PathSpec)>, ScenarioErr
     for item in value.list("a table, or a list of tables")? {
         let table = item.table("in [[path]]".to_owned())?;
         let name = table.need(NAME)?.words(NAME)?.to_owned();
-        if paths.iter().any(|(earlier, _)| earlier.as_ref() == Some(&name)) {
+        if paths
+            .iter()
+            .any(|(earlier, _)| earlier.as_ref() == Some(&name))
+        {
             return Err(item.error(Fault::DuplicatePath { name }));
         }
         paths.push((Some(name), path::path(&table)?));
@@ -242,7 +245,11 @@ fn parameters(top: &Table<'_>, compare: &Compare) -> Result<Vec<Parameter>, Scen
     let mut parameters = Vec::new();
     for (startup, value) in tables.entries(STARTUP.example) {
         let table = value.table(format!("in [startup.{startup}]"))?;
-        if !compare.startups.iter().any(|listed| listed.startup == startup) {
+        if !compare
+            .startups
+            .iter()
+            .any(|listed| listed.startup == startup)
+        {
             return Err(value.error(Fault::UnusedStartup { name: startup }));
         }
         for (name, value) in table.entries("4") {

@@ -165,7 +165,9 @@ impl Listed {
             None => (text, Vec::new()),
             Some((startup, rest)) => {
                 let inside = rest.strip_suffix('}')?;
-                let settings = inside.split(';').map(|setting| format!("{startup}.{}", setting.trim()));
+                let settings = inside
+                    .split(';')
+                    .map(|setting| format!("{startup}.{}", setting.trim()));
                 (startup, settings.collect())
             }
         };

@@ -31,9 +31,10 @@ impl Pair<'_> {
     /// What kind of a difference it is.
     fn class(&self) -> &'static str {
         let why = |cell: &Cell| cell.exit.as_ref().map(|exit| exit.why.clone());
-        let within = self.kernel.fct_ms.is_some_and(|fct| {
-            (fct.p10..=fct.p90).contains(&median(self.sim))
-        });
+        let within = self
+            .kernel
+            .fct_ms
+            .is_some_and(|fct| (fct.p10..=fct.p90).contains(&median(self.sim)));
         if why(self.kernel) != why(self.sim) {
             "leaves for another reason"
         } else if self.faults.contains(&"window") {
@@ -53,7 +54,9 @@ fn median(cell: &Cell) -> f64 {
 }
 
 fn drops(cell: &Cell) -> f64 {
-    cell.router_drops.as_ref().map_or(0.0, |drops: &Extremes| drops.median)
+    cell.router_drops
+        .as_ref()
+        .map_or(0.0, |drops: &Extremes| drops.median)
 }
 
 fn window(cell: &Cell) -> Option<f64> {
@@ -92,15 +95,26 @@ fn pairs(document: &ResultsDocument) -> Vec<Pair<'_>> {
         {
             faults.push("window");
         }
-        pairs.push(Pair { kernel, sim, faults });
+        pairs.push(Pair {
+            kernel,
+            sim,
+            faults,
+        });
     }
     pairs
 }
 
 /// The page: how many cells agree, and those that do not, the worst first.
-pub(super) fn page(document: &ResultsDocument, legs: &[Scenario], conditions: &Conditions) -> String {
+pub(super) fn page(
+    document: &ResultsDocument,
+    legs: &[Scenario],
+    conditions: &Conditions,
+) -> String {
     let pairs = pairs(document);
-    let mut failed: Vec<&Pair<'_>> = pairs.iter().filter(|pair| !pair.faults.is_empty()).collect();
+    let mut failed: Vec<&Pair<'_>> = pairs
+        .iter()
+        .filter(|pair| !pair.faults.is_empty())
+        .collect();
     failed.sort_by(|a, b| b.time_share().abs().total_cmp(&a.time_share().abs()));
     let good = pairs.len() - failed.len();
     let mut text = format!(
@@ -116,7 +130,10 @@ pub(super) fn page(document: &ResultsDocument, legs: &[Scenario], conditions: &C
         super::page::when(conditions),
         pairs.len(),
     );
-    let names: Vec<&str> = legs.iter().filter_map(|leg| leg.path_name.as_deref()).collect();
+    let names: Vec<&str> = legs
+        .iter()
+        .filter_map(|leg| leg.path_name.as_deref())
+        .collect();
     text.push_str("| start-up |");
     for name in &names {
         let _ = write!(text, " {name} |");
@@ -137,7 +154,11 @@ pub(super) fn page(document: &ResultsDocument, legs: &[Scenario], conditions: &C
                 pair.kernel.startup == startup && pair.kernel.path.as_deref() == Some(name)
             };
             let all = pairs.iter().filter(of).count();
-            let agree = pairs.iter().filter(of).filter(|pair| pair.faults.is_empty()).count();
+            let agree = pairs
+                .iter()
+                .filter(of)
+                .filter(|pair| pair.faults.is_empty())
+                .count();
             let _ = write!(text, " {agree} of {all} |");
         }
         text.push('\n');

@@ -15,7 +15,11 @@ pub(super) fn when(conditions: &Conditions) -> String {
         return "Nothing was measured on the kernel.".to_owned();
     };
     let most = conditions.loads.iter().copied().fold(0.0, f64::max);
-    let least = conditions.loads.iter().copied().fold(f64::INFINITY, f64::min);
+    let least = conditions
+        .loads
+        .iter()
+        .copied()
+        .fold(f64::INFINITY, f64::min);
     format!(
         "The kernel's part was measured in {} pieces that began between {first} and {last}, at a load (processes that \
          want a CPU, by the last minute) of {least:.1} to {most:.1}.",
@@ -56,8 +60,16 @@ fn time(cell: Option<&Cell>) -> String {
     text
 }
 
-pub(super) fn page(document: &ResultsDocument, legs: &[Scenario], conditions: &Conditions) -> String {
-    let cells: Vec<&Cell> = document.cells.iter().filter(|cell| cell.on == Ground::Kernel).collect();
+pub(super) fn page(
+    document: &ResultsDocument,
+    legs: &[Scenario],
+    conditions: &Conditions,
+) -> String {
+    let cells: Vec<&Cell> = document
+        .cells
+        .iter()
+        .filter(|cell| cell.on == Ground::Kernel)
+        .collect();
     let valid: u32 = cells.iter().map(|cell| cell.n).sum();
     let invalid: u32 = cells.iter().map(|cell| cell.invalid).sum();
     let mut text = format!(
@@ -93,7 +105,11 @@ pub(super) fn page(document: &ResultsDocument, legs: &[Scenario], conditions: &C
                 .iter()
                 .map(|case| format!("{} of {}", case.kind(), case.bytes()))
                 .collect();
-            let _ = write!(text, "\nLeft out, for the path needs too long for it: {}.\n", names.join(", "));
+            let _ = write!(
+                text,
+                "\nLeft out, for the path needs too long for it: {}.\n",
+                names.join(", ")
+            );
         }
     }
     bursts(&mut text, &cells);
@@ -119,7 +135,11 @@ fn table(text: &mut String, leg: &Scenario, kind: CaseKind, cells: &[&Cell]) {
     for size in &sizes {
         let _ = write!(text, " {size} |");
     }
-    let _ = write!(text, " left |\n|---|---|{}---|\n", "---|".repeat(sizes.len()));
+    let _ = write!(
+        text,
+        " left |\n|---|---|{}---|\n",
+        "---|".repeat(sizes.len())
+    );
     let mut startups: Vec<&str> = Vec::new();
     for cell in &mine {
         if !startups.contains(&cell.startup.as_str()) {
@@ -132,14 +152,28 @@ fn table(text: &mut String, leg: &Scenario, kind: CaseKind, cells: &[&Cell]) {
                 .copied()
                 .find(|cell| cell.startup == startup && cell.bytes == size.bytes())
         };
-        let numbers: Vec<u32> = sizes.iter().map(|size| find(size).map_or(0, |cell| cell.n)).collect();
-        let (fewest, most) = (numbers.iter().min().unwrap_or(&0), numbers.iter().max().unwrap_or(&0));
-        let n = if fewest == most { most.to_string() } else { format!("{fewest}–{most}") };
+        let numbers: Vec<u32> = sizes
+            .iter()
+            .map(|size| find(size).map_or(0, |cell| cell.n))
+            .collect();
+        let (fewest, most) = (
+            numbers.iter().min().unwrap_or(&0),
+            numbers.iter().max().unwrap_or(&0),
+        );
+        let n = if fewest == most {
+            most.to_string()
+        } else {
+            format!("{fewest}–{most}")
+        };
         let _ = write!(text, "| `{startup}` | {n} |");
         for size in &sizes {
             let _ = write!(text, " {} |", time(find(size)));
         }
-        let _ = writeln!(text, " {} |", find(largest).map_or_else(|| "–".to_owned(), exit));
+        let _ = writeln!(
+            text,
+            " {} |",
+            find(largest).map_or_else(|| "–".to_owned(), exit)
+        );
     }
 }
 
@@ -163,8 +197,10 @@ fn bursts(text: &mut String, cells: &[&Cell]) {
     if compared.is_empty() {
         return;
     }
-    let worse: Vec<&(&Cell, &Cell)> =
-        compared.iter().filter(|(cell, plain)| drops(cell) > drops(plain)).collect();
+    let worse: Vec<&(&Cell, &Cell)> = compared
+        .iter()
+        .filter(|(cell, plain)| drops(cell) > drops(plain))
+        .collect();
     let _ = write!(
         text,
         "\n## Loss bursts\n\nOf {} cells of ours, {} lose more packets at the router than plain slow start (`{PLAIN}`) in the \

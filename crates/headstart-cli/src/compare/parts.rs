@@ -38,7 +38,9 @@ impl Part {
 
     /// Whether contestant `label` is in it.
     pub(super) fn has(&self, label: &str) -> bool {
-        self.transfers.iter().any(|transfer| transfer.startup == label)
+        self.transfers
+            .iter()
+            .any(|transfer| transfer.startup == label)
     }
 }
 
@@ -48,7 +50,12 @@ pub(super) fn asked(args: &CompareArgs, leg: &Scenario) -> String {
     let parameters: Vec<String> = leg
         .parameters
         .iter()
-        .map(|parameter| format!("{}.{}={}", parameter.startup, parameter.name, parameter.value))
+        .map(|parameter| {
+            format!(
+                "{}.{}={}",
+                parameter.startup, parameter.name, parameter.value
+            )
+        })
         .chain(args.params.iter().cloned())
         .collect();
     format!("{:?} {:?} seed {seed} {parameters:?}", leg.path, leg.cases)
@@ -58,7 +65,13 @@ pub(super) fn file(dir: &Path, leg: &Scenario, repeat: u32) -> PathBuf {
     let name = leg.path_name.as_deref().unwrap_or("path");
     let name: String = name
         .chars()
-        .map(|c| if c.is_alphanumeric() || ".-".contains(c) { c } else { '_' })
+        .map(|c| {
+            if c.is_alphanumeric() || ".-".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
         .collect();
     dir.join("parts").join(format!("{name}-{repeat}.json"))
 }
@@ -70,7 +83,9 @@ pub(super) fn read(file: &Path, asked: &str) -> Result<Option<Part>, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             let error = anyhow::Error::from(error);
-            return Err(error.context(format!("cannot read {}", file.display())).into());
+            return Err(error
+                .context(format!("cannot read {}", file.display()))
+                .into());
         }
     };
     let part: Part = serde_json::from_str(&text)

@@ -147,7 +147,11 @@ impl Worker<'_> {
     fn part(&mut self, plan: &Plan, repeat: u32) -> Result<(), Failure> {
         let leg = &plan.scenario;
         let asked = parts::asked(self.args, leg);
-        let file = self.args.out.as_ref().map(|dir| parts::file(dir, leg, repeat));
+        let file = self
+            .args
+            .out
+            .as_ref()
+            .map(|dir| parts::file(dir, leg, repeat));
         let kept = match &file {
             Some(file) => parts::read(file, &asked)?,
             None => None,
@@ -178,9 +182,12 @@ impl Worker<'_> {
         self.conditions.started.push(part.started);
         self.conditions.loads.push(part.load);
         let runs = |transfer: &TransferRecord| {
-            plan.runners.iter().any(|runner| runner.label == transfer.startup)
+            plan.runners
+                .iter()
+                .any(|runner| runner.label == transfer.startup)
         };
-        self.transfers.extend(part.transfers.into_iter().filter(runs));
+        self.transfers
+            .extend(part.transfers.into_iter().filter(runs));
         Ok(())
     }
 
@@ -190,7 +197,8 @@ impl Worker<'_> {
             return Err(CompareError::Interrupted.into());
         }
         if let Some(path) = &plan.scenario.path_name {
-            self.bar.set_message(format!("{}, {path}", plan.scenario.name));
+            self.bar
+                .set_message(format!("{}, {path}", plan.scenario.name));
         }
         let before = self.bar.position();
         let control = Control::default();
@@ -211,7 +219,9 @@ impl Worker<'_> {
     }
 
     fn take(&mut self, outcome: Outcome) {
-        self.conditions.started.extend(outcome.document.started.clone());
+        self.conditions
+            .started
+            .extend(outcome.document.started.clone());
         self.conditions.loads.push(load());
         self.run.wall_s += outcome.document.run.wall_s;
         self.run.packets += outcome.document.run.packets;
@@ -267,25 +277,26 @@ impl Worker<'_> {
         }
     }
 
-    fn done(
-        mut self,
-        scenario: &Scenario,
-        legs: &[Scenario],
-        interrupted: bool,
-    ) -> Done {
+    fn done(mut self, scenario: &Scenario, legs: &[Scenario], interrupted: bool) -> Done {
         let args = self.args;
         let contestants: Vec<String> = match &args.startups {
             Some(texts) => texts.iter().map(|text| text.trim().to_owned()).collect(),
-            None => scenario.compare.startups.iter().map(|Listed { name, .. }| name.clone()).collect(),
+            None => scenario
+                .compare
+                .startups
+                .iter()
+                .map(|Listed { name, .. }| name.clone())
+                .collect(),
         };
         // Results are shown in the order of the scenario, whatever the order of the run.
         let leg_of = |row: &TransferRecord| legs.iter().position(|leg| leg.path_name == row.path);
         self.transfers.sort_by_cached_key(|row| {
             let leg = leg_of(row);
             let case = leg.and_then(|leg| {
-                legs[leg].cases.iter().position(|case| {
-                    case.kind() == row.case && case.bytes().bytes() == row.bytes
-                })
+                legs[leg]
+                    .cases
+                    .iter()
+                    .position(|case| case.kind() == row.case && case.bytes().bytes() == row.bytes)
             });
             let contestant = contestants.iter().position(|label| *label == row.startup);
             (leg, case, contestant, row.on, row.repeat)
@@ -302,7 +313,11 @@ impl Worker<'_> {
                 sizes.join(", ")
             ));
         }
-        let invalid = self.transfers.iter().filter(|row| !row.valid && row.on == Ground::Kernel).count();
+        let invalid = self
+            .transfers
+            .iter()
+            .filter(|row| !row.valid && row.on == Ground::Kernel)
+            .count();
         if invalid > 0 && !scenario.compare.details {
             self.warnings.push(format!(
                 "{invalid} of {} transfers are left out: the emulated path was not the one asked for, \
@@ -311,7 +326,8 @@ impl Worker<'_> {
             ));
         }
         if interrupted {
-            self.warnings.push("ended early: the results are of what was done by then".to_owned());
+            self.warnings
+                .push("ended early: the results are of what was done by then".to_owned());
         }
         self.conditions.started.sort();
         let started = self.conditions.started.first().cloned();
@@ -348,7 +364,10 @@ fn command() -> String {
 /// The machine's load over the last minute.
 fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
+    text.split(' ')
+        .next()
+        .and_then(|load| load.parse().ok())
+        .unwrap_or(0.0)
 }
 
 fn progress_bar(name: &str) -> ProgressBar {

@@ -81,7 +81,10 @@ fn sizes(table: &Table<'_>, path: &PathSpec) -> Result<Vec<ByteSize>, ScenarioEr
 
 /// A size in bytes, or of as many bandwidth-delay products of `path`: `4bdp`.
 fn size(value: &Value<'_>, key: Key, path: &PathSpec) -> Result<ByteSize, ScenarioError> {
-    let products = value.text().ok().and_then(|text| text.trim().strip_suffix("bdp"));
+    let products = value
+        .text()
+        .ok()
+        .and_then(|text| text.trim().strip_suffix("bdp"));
     let Some(products) = products else {
         return value.size(key);
     };

@@ -2,7 +2,8 @@
 //! `bpf/startup.bpf.c` gives them, and the same obedience to the verdicts.
 
 use headstart_core::{
-    Connection, Ending, Event, EventKind, INFINITE_SSTHRESH, LossKind, Params, Phase, Recovery, Verdict,
+    Connection, Ending, Event, EventKind, INFINITE_SSTHRESH, LossKind, Params, Phase, Recovery,
+    Verdict,
 };
 
 use super::{Context, Sender, State, UNPACED_PKTS};

@@ -9,8 +9,8 @@ use headstart_scenario::{
 
 use super::{Contender, Study, StudyError};
 use crate::{
-    Exit, Group, Observer, PacketFate, PacketKind, Route, SimPacket, SimSpec, Simulation, TransferDone,
-    WindowSample,
+    Exit, Group, Observer, PacketFate, PacketKind, Route, Runner, SimPacket, SimSpec, Simulation,
+    TransferDone, WindowSample,
 };
 
 /// What the server of a comparison puts before the body: nginx's status line and headers.
@@ -167,7 +167,10 @@ fn record(
     let scenario = &study.scenario;
     let ms = |ns: u64| ns as f64 / 1e6;
     let connect_ns = done.and_then(|done| Some(done.connected_ns? - done.start_ns));
-    let exit = done.and_then(|done| done.exit.or_else(|| slow_start_end(&done)));
+    let exit = done.and_then(|done| match uses_the_stacks_own(contender) {
+        true => slow_start_end(&done),
+        false => done.exit,
+    });
     TransferRecord {
         startup: contender.name.clone(),
         on: Ground::Sim,
@@ -192,13 +195,27 @@ fn record(
     }
 }
 
-/// How slow start ended where the start-up does not say it: as a comparison on the kernel sees it, by where
+/// Whether slow start is the stack's own.
+fn uses_the_stacks_own(contender: &Contender) -> bool {
+    match &contender.runner {
+        Runner::Native => true,
+        Runner::Startup(params) => {
+            params.startup().name() == "su_standard" && params.get("hystart") == Some(1)
+        }
+    }
+}
+
+/// How the stack's own slow start ended: as a comparison on the kernel sees it, by where
 /// ssthresh first has a value.
 fn slow_start_end(done: &TransferDone) -> Option<Exit> {
     let end = done.slow_start_end?;
     let by_loss = end.ssthresh_pkts < end.cwnd_pkts;
     (end.at_ns >= done.start_ns).then_some(Exit {
-        why: if by_loss { WHY_ORDINARY_LOSS } else { WHY_SSTHRESH },
+        why: if by_loss {
+            WHY_ORDINARY_LOSS
+        } else {
+            WHY_SSTHRESH
+        },
         cwnd_pkts: end.cwnd_pkts,
     })
 }

@@ -176,10 +176,7 @@ fn set_from_scenario(scenario: &Scenario, found: &mut [Contender]) -> Result<(),
         checked
             .set(&parameter.name, parameter.value.into())
             .map_err(|error| bad(&error.to_string()))?;
-        for contender in found
-            .iter_mut()
-            .filter(|other| other.is_of(startup))
-        {
+        for contender in found.iter_mut().filter(|other| other.is_of(startup)) {
             contender
                 .set(&parameter.name, parameter.value.into())
                 .map_err(|why| bad(&why))?;
@@ -204,9 +201,10 @@ fn set_from_option(
         .parse()
         .map_err(|_| bad(format!("\"{value}\" is no whole number")))?;
     let mut taken = false;
-    for contender in found.iter_mut().filter(|other| {
-        other.is_of(startup) && label.is_none_or(|label| other.name == label)
-    }) {
+    for contender in found
+        .iter_mut()
+        .filter(|other| other.is_of(startup) && label.is_none_or(|label| other.name == label))
+    {
         contender.set(name, value).map_err(bad)?;
         taken = true;
     }

@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 help: ## This list
 	@echo 'Headstart: makes the first round trips of a TCP connection fast on Linux.'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo 'On a fresh Debian 12, as root: make demo, then make test.'
 
@@ -30,6 +30,11 @@ build: ## The program target/release/headstart, and the Python package in .venv
 test: ## Everything that must pass: formats, lints, licences, tests
 	@scripts/setup.sh test
 	@scripts/test.sh
+
+.PHONY: test-kernels
+test-kernels: ## The tests on Debian's kernel in virtual time; ACCEPT=1 writes their snapshots anew
+	@scripts/setup.sh test
+	@scripts/test.sh kernels
 
 .PHONY: lint
 lint: ## The formats and the lints alone

@@ -32,18 +32,21 @@ enum {
 enum { BPF_ANY = 0 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_F_CLONE = 1 << 9 };
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
-#define AF_INET		 2
-#define AF_INET6	 10
-#define SOL_TCP		 6
-#define TCP_CONGESTION	 13
-#define TCP_BPF_RTO_MIN	 1004
-#define SK_PACING_NONE	 0
-#define SK_PACING_NEEDED 1
+enum { BPF_RB_NO_WAKEUP = 1 };
+#define AF_INET		      2
+#define AF_INET6	      10
+#define SOL_TCP		      6
+#define TCP_CONGESTION	      13
+#define TCP_BPF_SNDCWND_CLAMP 1002
+#define TCP_BPF_RTO_MIN	      1004
+#define SK_PACING_NONE	      0
+#define SK_PACING_NEEDED      1
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct netns_ipv4 {
 	__u8 sysctl_tcp_min_tso_segs;
+	__u8 sysctl_tcp_tso_rtt_log;
 };
 
 struct net {
@@ -66,15 +69,47 @@ struct sock_common {
 	__be16 skc_dport;
 	__u16 skc_num;
 	unsigned short skc_family;
+	volatile unsigned char skc_state;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 };
 
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	int level;
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[];
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
+struct net_device {
+	int ifindex;
+};
+
+struct dst_entry {
+	struct net_device *dev;
+};
+
+/* A socket's congestion control by its name; the structure that programs fill is below. */
+struct tcp_congestion_ops___named {
+	char name[16];
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache;
+	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
+	__u8 sk_pacing_shift;
+	__u32 sk_gso_max_size;
 };
 
 struct inet_sock {
@@ -84,8 +119,14 @@ struct inet_sock {
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	__u32 icsk_rto;
+	const struct tcp_congestion_ops___named *icsk_ca_ops;
 	__u8 icsk_ca_state : 5;
+	__u8 icsk_ca_setsockopt : 1;
 	__u8 icsk_pending;
+};
+
+struct tcp_rack {
+	__u32 rtt_us;
 };
 
 struct tcp_options_received {
@@ -122,7 +163,13 @@ struct tcp_sock {
 	__u32 total_retrans;
 	__u32 max_packets_out;
 	__u8 is_cwnd_limited : 1;
+	__u8 chrono_type : 2;
+	__u8 rate_app_limited : 1;
+	__u32 rate_delivered;
+	__u32 rate_interval_us;
+	struct tcp_rack rack;
 	__u64 bytes_acked;
+	__u64 bytes_retrans;
 	__u64 tcp_mstamp;
 	struct minmax rtt_min;
 	struct tcp_options_received rx_opt;
@@ -135,6 +182,22 @@ struct ack_sample {
 };
 
 struct rate_sample;
+
+struct bpf_iter_meta;
+
+struct bpf_map;
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
 
 #pragma clang attribute pop
 
@@ -156,9 +219,20 @@ enum tcp_ca_state {
 	TCP_CA_Loss = 4,
 };
 
+/* include/net/tcp_states.h, include/linux/tcp.h */
+enum {
+	TCP_FIN_WAIT1 = 4,
+	TCP_CLOSE = 7,
+	TCP_LAST_ACK = 9,
+	TCP_CLOSING = 11,
+};
+enum { TCP_CHRONO_RWND_LIMITED = 2 };
+
 #define TCP_CONG_NON_RESTRICTED 1u
 
-/* libbpf matches these by name with the kernel's own structure. */
+/* libbpf matches these by name with the kernel's own structure. A member that the kernel does not
+ * have is emptied before the load (headstart-kernel, callbacks.rs), and the program that stood in
+ * it is not loaded: so each kernel gets the callbacks of its own interface. */
 struct tcp_congestion_ops {
 	__u32 flags;
 	void (*init)(struct sock *sk);
@@ -170,6 +244,10 @@ struct tcp_congestion_ops {
 	__u32 (*undo_cwnd)(struct sock *sk);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	__u32 (*min_tso_segs)(struct sock *sk);
+	/* From Linux 7.1, which does not call cwnd_event with CA_EVENT_TX_START any more. */
+	void (*cwnd_event_tx_start)(struct sock *sk);
+	/* In the place of min_tso_segs where the kernel is patched with BBRv3. */
+	__u32 (*tso_segs)(struct sock *sk, unsigned int mss_now);
 	char name[16];
 };
 
@@ -289,8 +367,14 @@ struct bpf_sock_ops {
 enum {
 	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
 	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
+	BPF_SOCK_OPS_RTO_CB = 8,
+	BPF_SOCK_OPS_STATE_CB = 10,
 	BPF_SOCK_OPS_RTT_CB = 12,
 };
-enum { BPF_SOCK_OPS_RTT_CB_FLAG = 1 << 3 };
+enum {
+	BPF_SOCK_OPS_RTO_CB_FLAG = 1 << 0,
+	BPF_SOCK_OPS_STATE_CB_FLAG = 1 << 2,
+	BPF_SOCK_OPS_RTT_CB_FLAG = 1 << 3,
+};
 
 #endif

@@ -17,6 +17,7 @@ struct hs_conn {
 	union su_state state;
 	struct su_verdict verdict; /* the one that holds */
 	__u64 learnt_bytes;	   /* acknowledged when the path memory was last told */
+	__u64 why_at_us;	   /* when the last reason was given */
 	__u64 stack_rate;	   /* the stack's own pacing rate, while ours stands in its place */
 	__u32 mark_from_seq;
 	__u32 mark_to_seq;   /* meaningful where mark_bounded */
@@ -24,12 +25,18 @@ struct hs_conn {
 			      */
 	__u32 rtt_us;	     /* of the ACK that is being processed */
 	__u32 rto_min_us;    /* what we have set; 0: nothing */
+	__u32 why_cwnd_pkts; /* the window after the verdict that gave it */
+	__u16 param_set;     /* the rule's parameters (flows.h); 0: those of hs_config */
+	__u8 why;	     /* the last reason but SU_WHY_NONE */
+	__u8 path_hit;	     /* the path was known */
 	__u8 marking;
 	__u8 mark_bounded;
 	__u8 paced; /* we switched the socket's pacing on */
 	__u8 alg;
 	__u8 rate_saved;
-	__u8 reserved[3];
+	__u8 ruled; /* a rule gave the connection to the start-up: it has a flow (flows.h) */
+	__u8 reno;  /* congestion avoidance is Reno's, not CUBIC's */
+	__u8 reserved[1];
 	/* Room to work in, for which the BPF stack is too small. */
 	struct su_path path;	     /* what the start-up is told */
 	struct hs_path_entry lesson; /* an entry while it is changed */

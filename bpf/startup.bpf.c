@@ -24,6 +24,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
+#include "emit.h"
 #include "native.h"
 #include "paths.h"
 #include "records.h"
@@ -182,18 +183,36 @@ static __always_inline void apply_rto_min(struct sock *sk, struct hs_conn *conn)
 	conn->rto_min_us = conn->verdict.rto_min_us;
 }
 
+/* The rule's own parameters, where the connection came by one that has some. */
+static __always_inline const union su_params *params_of(const struct hs_conn *conn, enum su_alg alg)
+{
+	const struct hs_config *config;
+	const union su_params *own;
+	__u32 set = conn->param_set;
+
+	if (set) {
+		own = bpf_map_lookup_elem(&hs_param_sets, &set);
+		if (own)
+			return own;
+	}
+	config = hs_config();
+	/* Or clang joins the branches by arithmetic on pointers, which the verifier does not take.
+	 */
+	barrier_var(config);
+	return config ? &config->params[alg] : 0;
+}
+
 /* At LOSS the caller sets the windows: the kernel wants ssthresh returned and sets cwnd itself. */
 static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_conn *conn,
 				 const struct su_path *path, const struct su_event *ev)
 {
 	struct su_verdict *v = &conn->verdict;
-	const struct hs_config *config;
+	const union su_params *params = params_of(conn, alg);
 	__u8 old_phase = v->phase;
 
-	config = hs_config();
-	if (!config)
+	if (!params)
 		return;
-	su_step(alg, &conn->state, &config->params[alg], path, ev, v);
+	su_step(alg, &conn->state, params, path, ev, v);
 	record(sk, conn, ev, path, old_phase);
 	if (ev->kind != SU_EVENT_LOSS) {
 		if (v->cwnd_pkts)
@@ -203,6 +222,11 @@ static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_con
 	}
 	if (v->forget_path)
 		teach(sk, conn, ev, 0);
+	if (v->why != SU_WHY_NONE) {
+		conn->why = v->why;
+		conn->why_at_us = ev->now_us;
+		conn->why_cwnd_pkts = tcp(sk)->snd_cwnd;
+	}
 	apply_marks(sk, conn, ev);
 	apply_pacing(sk, conn);
 	apply_rto_min(sk, conn);
@@ -212,16 +236,27 @@ static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_con
 
 static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 {
+	const union su_params *params;
+	struct hs_flow *flow;
 	struct hs_conn *conn;
 	struct su_event ev;
 	int known = 0;
 
-	native_init(sk, alg);
 	conn = bpf_sk_storage_get(&hs_conns, tcp(sk), 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!conn)
+	if (!conn) {
+		native_init(sk, 0);
 		return;
+	}
 	__builtin_memset(conn, 0, sizeof(*conn));
 	conn->alg = (__u8)alg;
+	flow = bpf_sk_storage_get(&hs_flows, tcp(sk), 0, 0);
+	if (flow) {
+		conn->ruled = 1;
+		conn->param_set = flow->param_set;
+	}
+	params = params_of(conn, alg);
+	conn->reno = params && params->common.reno;
+	native_init(sk, conn);
 	/* Chosen by setsockopt in the middle of a connection: the start is over, memory is of no
 	 * use. */
 	snapshot(sk, conn, SU_EVENT_OPEN, &ev);
@@ -230,6 +265,7 @@ static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 		known = recall(sk, conn, &ev);
 		ev.iw_pkts = initial_window(sk);
 	}
+	conn->path_hit = (__u8)known;
 	step(sk, alg, conn, known ? &conn->path : 0, &ev);
 }
 
@@ -256,31 +292,45 @@ static __always_inline __u64 take_hint(struct sock *sk)
 	return bytes;
 }
 
-static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum tcp_ca_event event)
+static __always_inline void on_tx_start(struct sock *sk, enum su_alg alg)
+{
+	struct hs_conn *conn = find(sk);
+	struct su_event ev;
+
+	/* Also fires where a retransmission starts an empty pipe, hence the state. */
+	if (!conn || icsk(sk)->icsk_ca_state != TCP_CA_Open)
+		return;
+	snapshot(sk, conn, SU_EVENT_SEND, &ev);
+	if (tcp(sk)->data_segs_out < LINUX_UNPACED_PKTS)
+		ev.unpaced_pkts = LINUX_UNPACED_PKTS - tcp(sk)->data_segs_out;
+	ev.hint_bytes = take_hint(sk);
+	step(sk, alg, conn, 0, &ev);
+}
+
+static __always_inline void on_cwnd_restart(struct sock *sk, enum su_alg alg)
 {
 	struct hs_conn *conn = find(sk);
 	struct su_event ev;
 	int known;
 
-	if (conn) {
-		if (event == CA_EVENT_CWND_RESTART) {
-			snapshot(sk, conn, SU_EVENT_IDLE, &ev);
-			ev.idle_us = idle_us(sk, ev.rto_us);
-			ev.iw_pkts = initial_window(sk);
-			learn(sk, alg, conn, &ev);
-			known = recall(sk, conn, &ev);
-			step(sk, alg, conn, known ? &conn->path : 0, &ev);
-		} else if (event == CA_EVENT_TX_START && icsk(sk)->icsk_ca_state == TCP_CA_Open) {
-			/* Also fires where a retransmission starts an empty pipe, hence the state.
-			 */
-			snapshot(sk, conn, SU_EVENT_SEND, &ev);
-			if (tcp(sk)->data_segs_out < LINUX_UNPACED_PKTS)
-				ev.unpaced_pkts = LINUX_UNPACED_PKTS - tcp(sk)->data_segs_out;
-			ev.hint_bytes = take_hint(sk);
-			step(sk, alg, conn, 0, &ev);
-		}
-	}
-	native_cwnd_event(sk, alg, event);
+	if (!conn)
+		return;
+	snapshot(sk, conn, SU_EVENT_IDLE, &ev);
+	ev.idle_us = idle_us(sk, ev.rto_us);
+	ev.iw_pkts = initial_window(sk);
+	learn(sk, alg, conn, &ev);
+	known = recall(sk, conn, &ev);
+	conn->path_hit = (__u8)known;
+	step(sk, alg, conn, known ? &conn->path : 0, &ev);
+}
+
+static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum tcp_ca_event event)
+{
+	if (event == CA_EVENT_CWND_RESTART)
+		on_cwnd_restart(sk, alg);
+	else if (event == CA_EVENT_TX_START)
+		on_tx_start(sk, alg);
+	native_cwnd_event(sk, find(sk), event);
 }
 
 /* Called before each round of sending, also before TX_START has decided the rate. While a window
@@ -313,6 +363,34 @@ static __always_inline __u32 on_min_tso_segs(struct sock *sk)
 	return v->burst_pkts ? v->burst_pkts : native;
 }
 
+/* As tcp_tso_autosize (net/ipv4/tcp_output.c), which the kernel calls with min_tso_segs: where it
+ * asks for the number itself, nobody else does. */
+static __always_inline __u32 tso_autosize(struct sock *sk, __u32 mss_bytes, __u32 least)
+{
+	const struct netns_ipv4 *sysctl = &sk->__sk_common.skc_net.net->ipv4;
+	__u64 bytes = sk->sk_pacing_rate >> (sk->sk_pacing_shift & 63);
+	__u32 most = sk->sk_gso_max_size;
+	__u32 shift = tcp(sk)->rtt_min.s[0].v >> (sysctl->sysctl_tcp_tso_rtt_log & 31);
+	__u32 segs;
+
+	if (shift < 32)
+		bytes += most >> shift;
+	if (bytes > most)
+		bytes = most;
+	segs = mss_bytes ? (__u32)bytes / mss_bytes : 0;
+	return segs > least ? segs : least;
+}
+
+/* A rule gave the connection to the start-up: where this ACK ended a transfer, all has been said.
+ */
+static __always_inline void record_transfer(struct sock *sk, const struct hs_conn *conn)
+{
+	struct hs_flow *flow = bpf_sk_storage_get(&hs_flows, tcp(sk), 0, 0);
+
+	if (flow)
+		emit_ended(flow, tcp(sk), conn);
+}
+
 static __always_inline void on_cong_avoid(struct sock *sk, enum su_alg alg, __u32 ack, __u32 acked)
 {
 	struct hs_conn *conn = find(sk);
@@ -328,7 +406,9 @@ static __always_inline void on_cong_avoid(struct sock *sk, enum su_alg alg, __u3
 			learn(sk, alg, conn, &ev);
 		}
 	}
-	native_cong_avoid(sk, alg, conn, ack, acked);
+	native_cong_avoid(sk, conn, ack, acked);
+	if (conn && conn->ruled)
+		record_transfer(sk, conn);
 }
 
 static __always_inline __u32 on_ssthresh(struct sock *sk, enum su_alg alg)
@@ -338,13 +418,13 @@ static __always_inline __u32 on_ssthresh(struct sock *sk, enum su_alg alg)
 	__u32 ssthresh;
 
 	if (!conn)
-		return native_ssthresh(sk, alg);
+		return native_ssthresh(sk, conn);
 	snapshot(sk, conn, SU_EVENT_LOSS, &ev);
 	ev.loss = loss_kind(sk);
 	step(sk, alg, conn, 0, &ev);
 	ssthresh = conn->verdict.ssthresh_pkts;
 	if (!ssthresh)
-		return native_ssthresh(sk, alg);
+		return native_ssthresh(sk, conn);
 	/* At the end of fast recovery the kernel sets cwnd to what is returned here, unless it is
 	 * infinite: more than cwnd would make the window jump up. The start-up restores its own
 	 * afterwards. */
@@ -368,7 +448,7 @@ static __always_inline void on_acked(struct sock *sk, enum su_alg alg,
 			step(sk, alg, conn, 0, &ev);
 		}
 	}
-	native_acked(sk, alg, conn, sample);
+	native_acked(sk, conn, sample);
 }
 
 static __always_inline void on_release(struct sock *sk, enum su_alg alg)
@@ -396,6 +476,15 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 	{                                                                                          \
 		return on_min_tso_segs(sk);                                                        \
 	}                                                                                          \
+	SEC("struct_ops") void BPF_PROG(alg##_tx_start, struct sock *sk)                           \
+	{                                                                                          \
+		on_tx_start(sk, SU_ALG_##NAME);                                                    \
+		native_tx_start(sk, find(sk));                                                     \
+	}                                                                                          \
+	SEC("struct_ops") __u32 BPF_PROG(alg##_tso_segs, struct sock *sk, unsigned int mss_now)    \
+	{                                                                                          \
+		return tso_autosize(sk, mss_now, on_min_tso_segs(sk));                             \
+	}                                                                                          \
 	SEC("struct_ops") void BPF_PROG(alg##_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) \
 	{                                                                                          \
 		on_cong_avoid(sk, SU_ALG_##NAME, ack, acked);                                      \
@@ -406,7 +495,7 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 	}                                                                                          \
 	SEC("struct_ops") void BPF_PROG(alg##_set_state, struct sock *sk, __u8 state)              \
 	{                                                                                          \
-		native_state(sk, SU_ALG_##NAME, state);                                            \
+		native_state(sk, find(sk), state);                                                 \
 	}                                                                                          \
 	SEC("struct_ops")                                                                          \
 	void BPF_PROG(alg##_pkts_acked, struct sock *sk, const struct ack_sample *sample)          \
@@ -426,6 +515,8 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 		.init = (void *)alg##_init,                                                        \
 		.cwnd_event = (void *)alg##_cwnd_event,                                            \
 		.min_tso_segs = (void *)alg##_min_tso_segs,                                        \
+		.cwnd_event_tx_start = (void *)alg##_tx_start,                                     \
+		.tso_segs = (void *)alg##_tso_segs,                                                \
 		.cong_avoid = (void *)alg##_cong_avoid,                                            \
 		.ssthresh = (void *)alg##_ssthresh,                                                \
 		.set_state = (void *)alg##_set_state,                                              \

@@ -11,7 +11,7 @@ usage: scripts/setup.sh [build|lint|test|demo|bench]
 
   build   what compiles the program and the Python package (the default)
   lint    build, and the format checkers and linters
-  test    lint, and what the tests run: nginx, curl, ip
+  test    lint, and what the tests run: nginx, curl, ip, qemu
   demo    build, and what the demonstration runs: nginx, curl, ip
   bench   what compiles the benchmarks, as build
 
@@ -90,6 +90,10 @@ if wants test demo; then
 	want nginx-light "the server of the demonstration and of tests" have nginx
 	want curl "the client of the demonstration and of tests" have curl
 	want procps "sysctl and ps" have sysctl
+fi
+if wants test && [ "$(uname -m)" = x86_64 ]; then
+	want qemu-system-x86 "boots Debian's kernel in virtual time; without it make test-kernels is skipped" have qemu-system-x86_64
+	want xz-utils "unpacks that kernel" have xz
 fi
 if wants lint test; then
 	want clang-format "format check of core/ and bpf/" have clang-format

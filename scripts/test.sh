@@ -18,6 +18,7 @@ checks=(
 	"lint|Lint: Rust, whole workspace|check_clippy"
 	"lint|Lint: Rust, without the kernel part|check_clippy_without_kernel"
 	"rust|Tests: Rust and C|run_cargo_test"
+	"kernels|Tests: kernels in virtual time|run_kernel_tests"
 	"python|The Python package|build_python"
 	"python|Tests: Python|run_pytest"
 )
@@ -101,6 +102,9 @@ fi
 
 check_clippy() {
 	clippy --workspace --all-targets "${kernel_part[@]}"
+	# They are not among the targets of a plain `cargo test`, and so not among those.
+	[ ${#kernel_part[@]} -gt 0 ] ||
+		clippy -p headstart-kernel -p headstart-cli --test exact --test kernels
 	[ ${#kernel_part[@]} -eq 0 ] ||
 		skip "clang, libelf or zlib is not there: headstart-kernel was left out (scripts/setup.sh build)"
 }
@@ -176,6 +180,37 @@ run_cargo_test() {
 		warn "the tests of headstart-kernel were left out: clang, libelf or zlib is not there"
 	fi
 	return "$code"
+}
+
+# Boots Debian's kernel, which is fetched once (70 MB) into build/; nothing is installed.
+run_kernel_tests() {
+	local log=$logs/kernels.log code=0 said program
+	[ "$(uname -m)" = x86_64 ] || skip "the kernels are Debian's for x86-64, and this is $(uname -m)"
+	have qemu-system-x86_64 || skip "qemu-system-x86_64 is not there (Debian: apt-get install qemu-system-x86)"
+	[ ${#kernel_part[@]} -eq 0 ] || skip "clang, libelf or zlib is not there"
+	cargo build "${LOCKED[@]}" -p headstart-cli
+	program=$TARGET/debug/headstart
+	export XDG_CACHE_HOME=$BUILD/cache
+	if ! said=$("$program" virtual fetch --package "$(debian_12_kernel)" 2>&1); then
+		say "$said"
+		skip "Debian 12's kernel could not be fetched with apt: ${said##*$'\n'}"
+	fi
+	say "$said"
+	# Two machines at a time: two boots are compared with each other.
+	cargo test "${LOCKED[@]}" -p headstart-cli --test kernels -- --show-output --test-threads=2 >"$log" 2>&1 || code=$?
+	grep -E '^(test |test result:)' "$log" || true
+	[ "$code" -eq 0 ] || sed -n '/^failures:$/,$p' "$log"
+	# shellcheck disable=SC2046 # three numbers, three arguments
+	counts $(awk '/^test result:/ { p += $4; f += $6; i += $8 } END { print p + 0, f + 0, i + 0 }' "$log")
+	say "output of all tests, those in the guest among them: $log"
+	return "$code"
+}
+# By name: another release of Debian has another kernel under its general name.
+debian_12_kernel() {
+	local newest
+	newest=$(apt-cache depends --important linux-image-amd64 2>/dev/null |
+		sed -n 's/^ *Depends: *\(linux-image-6\.1\.[^ ]*\)$/\1/p' | head -n 1)
+	echo "${newest:-linux-image-6.1.0-56-amd64}"
 }
 
 build_python() {

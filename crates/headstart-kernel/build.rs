@@ -4,7 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const OBJECTS: [&str; 5] = ["startup", "mark", "watch", "replay", "hint"];
+const OBJECTS: [&str; 7] = [
+    "startup",
+    "mark",
+    "watch",
+    "replay",
+    "hint",
+    "policy",
+    "transfers",
+];
 
 fn main() {
     let (bpf, core) = ("../../bpf", "../../core");

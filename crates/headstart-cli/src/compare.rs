@@ -1,6 +1,7 @@
 //! `headstart compare`: one scenario, several start-ups, side by side.
 
 mod check;
+mod in_guest;
 mod page;
 mod parts;
 mod work;
@@ -10,13 +11,13 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use headstart_compare::CompareError;
-use headstart_scenario::{ByteSize, ResultsDocument, Scenario, nearest, write_results};
+use headstart_scenario::{ByteSize, Ground, ResultsDocument, Scenario, nearest, write_results};
 
 use crate::cells;
 use crate::failure::Failure;
 use crate::output;
 
-/// Compare start-ups: the same scenario for each, side by side, on the live kernel over an emulated path.
+/// Compare start-ups: the same scenario for each, side by side, on a real kernel over an emulated path.
 #[derive(Args)]
 #[command(after_help = "Examples:
   headstart compare scenarios/satellite.toml
@@ -26,6 +27,7 @@ use crate::output;
   headstart compare scenarios/satellite.toml --out results/satellite --json > satellite.json
   headstart compare scenarios/kernel-matrix.toml --out results/matrix --page results.md
   headstart compare scenarios/kernel-matrix.toml --on kernel,sim --out results/matrix --check validation.md
+  headstart compare scenarios/satellite.toml --on virtual     the same bytes each time; no root
 
 --out keeps every transfer, packet and window as Parquet, with the scenario; `headstart-lab report DIR` draws
 them. A scenario with details = false keeps the transfers alone; its comparison goes on where it was ended
@@ -36,7 +38,7 @@ pub(crate) struct CompareArgs {
     /// The start-ups to compare, in place of the scenario's; NAME{PARAMETER=VALUE;...} has parameters of its own.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     startups: Option<Vec<String>>,
-    /// Where to run: kernel, sim, or both.
+    /// Where to run: on kernel and sim, one or both, or on virtual.
     #[arg(
         long,
         value_enum,
@@ -72,6 +74,9 @@ pub(crate) struct CompareArgs {
     /// Print one JSON document on standard output instead of the table.
     #[arg(long)]
     json: bool,
+    /// This is the guest of `--on virtual`.
+    #[arg(long, hide = true)]
+    in_guest: bool,
 }
 
 /// Where start-ups can be compared.
@@ -81,6 +86,8 @@ enum On {
     Kernel,
     /// In the simulator.
     Sim,
+    /// On Debian's kernel in virtual time: each run gives the same bytes (see `headstart virtual`).
+    Virtual,
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
@@ -91,6 +98,14 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         ));
     }
     let legs = legs(args, &scenario)?;
+    if args.on.contains(&On::Virtual) {
+        if args.on.len() > 1 || args.page.is_some() {
+            return Err(usage(
+                "--on virtual runs alone, without --page: leave the others out, and compare the folders of --out",
+            ));
+        }
+        return in_guest::run(args, &scenario, &legs);
+    }
     let done = work::run(args, &scenario, &legs)?;
     let document = &done.document;
     if let Some(dir) = &args.out {
@@ -116,15 +131,20 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(document);
         output::print(&text.context("cannot write the results")?)?;
     } else {
-        output::print(&report(document))?;
-        for warning in &document.warnings {
-            eprintln!("headstart: {warning}");
-        }
+        print_report(document)?;
     }
     match done.interrupted {
         true => Err(Failure::Command(130)),
         false => Ok(()),
     }
+}
+
+fn print_report(document: &ResultsDocument) -> Result<(), Failure> {
+    output::print(&report(document))?;
+    for warning in &document.warnings {
+        eprintln!("headstart: {warning}");
+    }
+    Ok(())
 }
 
 fn usage(text: &str) -> Failure {
@@ -189,8 +209,14 @@ impl From<CompareError> for Failure {
 fn report(document: &ResultsDocument) -> String {
     let table = cells::table(&document.cells);
     let machine = &document.machine;
+    let in_virtual_time = document.cells.iter().any(|cell| cell.on == Ground::Virtual);
+    let time = if in_virtual_time {
+        " of virtual time"
+    } else {
+        ""
+    };
     format!(
-        "{}: Linux {}, {} CPUs, seed {}, {:.0} s\n\n{table}\n\n{}",
+        "{}: Linux {}, {} CPUs, seed {}, {:.0} s{time}\n\n{table}\n\n{}",
         document.scenario,
         machine.kernel,
         machine.cpus,

@@ -34,6 +34,11 @@ absent!(
     "Not in this build: say what this machine can do."
 );
 absent!(
+    virtual_kernel,
+    VirtualArgs,
+    "Not in this build: a kernel in virtual time."
+);
+absent!(
     exec,
     ExecArgs,
     "Not in this build: run a program under a start-up."
@@ -43,6 +48,34 @@ absent!(
     PathsArgs,
     "Not in this build: what is remembered of paths."
 );
+
+/// The verbs of the daemon.
+pub(crate) mod daemon {
+    use std::ffi::OsString;
+
+    macro_rules! absent {
+        ($verb:ident, $args:ident) => {
+            /// Not in this build: a verb of the daemon.
+            #[derive(clap::Args)]
+            pub(crate) struct $args {
+                #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+                _ignored: Vec<OsString>,
+            }
+
+            pub(crate) fn $verb(_args: &$args) -> Result<(), crate::failure::Failure> {
+                Err(super::built_without(stringify!($verb)))
+            }
+        };
+    }
+
+    absent!(run, RunArgs);
+    absent!(status, StatusArgs);
+    absent!(top, TopArgs);
+    absent!(explain, ExplainArgs);
+    absent!(reload, ReloadArgs);
+    absent!(off, OffArgs);
+    absent!(on, OnArgs);
+}
 
 fn built_without(verb: &str) -> Failure {
     Failure::CannotHere(anyhow!(

@@ -209,3 +209,20 @@ fn wrong_input_is_refused_with_the_place_and_exit_code_2() {
     assert_eq!(output.status.code(), Some(2));
     assert!(words(&output).contains("no-such-file.toml: no such file"));
 }
+
+#[test]
+fn without_a_kernel_image_virtual_is_refused_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = scenario(directory.path(), SCENARIO);
+    let output = headstart(&["compare", "--on", "virtual"])
+        .arg(file)
+        .env("XDG_CACHE_HOME", directory.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        words.contains("there is no kernel") && words.contains("headstart virtual fetch"),
+        "{words}"
+    );
+}

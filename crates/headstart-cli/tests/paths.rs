@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use headstart_path::{Emulation, LinkConfig, LogFiles, PathConfig};
+use headstart_path::{Emulation, LinkConfig, PathConfig};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -161,12 +161,8 @@ fn path() -> Emulation {
     let (rate, delay) = ("20mbit".parse().unwrap(), "50ms".parse().unwrap());
     let link = LinkConfig::new(rate, delay, "drop-tail:300".parse().unwrap());
     let config = PathConfig {
-        forward: link.clone(),
-        reverse: link,
         lane: 9,
-        hosts: 1,
-        log_packets: false,
-        log_files: LogFiles::default(),
+        ..PathConfig::new(link.clone(), link)
     };
     Emulation::start(config).unwrap()
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use headstart_core::{Params, Startup};
 use headstart_path::PathConfig;
-use headstart_scenario::{Listed, Scenario, nearest};
+use headstart_scenario::{Ground, Listed, Scenario, nearest};
 
 use crate::error::CompareError;
 
@@ -85,6 +85,8 @@ pub struct Plan {
     pub seed: u64,
     /// How many emulations run side by side.
     pub side_by_side: usize,
+    /// What the results are to say of where it ran.
+    pub ground: Ground,
     /// What the user should know before it starts.
     pub warnings: Vec<String>,
 }
@@ -171,8 +173,20 @@ impl Plan {
             repeat,
             seed,
             side_by_side,
+            ground: Ground::Kernel,
             warnings,
         })
+    }
+
+    /// The same in a kernel in virtual time: one emulation after the other. Waiting costs nothing there, and they share
+    /// one CPU, whose time is the time that is measured.
+    #[must_use]
+    pub fn in_virtual_time(self) -> Plan {
+        Plan {
+            side_by_side: 1,
+            ground: Ground::Virtual,
+            ..self
+        }
     }
 
     /// The measured transfers in all.

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 use headstart_core::{Ending, Params, WHY_ORDINARY_LOSS, WHY_SSTHRESH, why_name};
 use headstart_kernel::{Counter, Kernel, MemoryOptions, Options, Record, RecordLevel};
 use headstart_scenario::{
-    Machine, PacketRow, ResultsDocument, Run, TransferRecord, WindowRow, cells_of,
+    Ground, Machine, PacketRow, ResultsDocument, Run, TransferRecord, WindowRow, cells_of,
 };
 
 use crate::client::find_curl;
@@ -118,7 +118,9 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, CompareError> {
              was full; windows and exits are incomplete, times and packets are not"
         ));
     }
-    outcome.document.started = Some(humantime::format_rfc3339_seconds(started).to_string());
+    // Virtual time begins at a date of its own.
+    outcome.document.started = (plan.ground != Ground::Virtual)
+        .then(|| humantime::format_rfc3339_seconds(started).to_string());
     outcome.document.run.wall_s = clock.elapsed().as_secs_f64();
     Ok(outcome)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use headstart_core::INFINITE_SSTHRESH;
 use headstart_kernel::{Kernel, PathEntry, Prefix, Sample};
 use headstart_path::Emulation;
-use headstart_scenario::{Case, Direction, Ground, PacketRow, TransferRecord, WindowRow};
+use headstart_scenario::{Case, Direction, PacketRow, TransferRecord, WindowRow};
 
 use crate::client::{CurlClient, Fetched};
 use crate::error::CompareError;
@@ -225,7 +225,7 @@ impl Visit<'_> {
         let (bytes, kind, repeat) = (case.bytes().bytes(), case.kind(), self.repeat);
         let packets = seen.packets.iter().map(|packet| PacketRow {
             startup: startup.clone(),
-            on: Ground::Kernel,
+            on: self.plan.ground,
             path: path.clone(),
             case: kind,
             bytes,
@@ -248,7 +248,7 @@ impl Visit<'_> {
         };
         let windows = samples.iter().filter(in_transfer).map(|sample| WindowRow {
             startup: startup.clone(),
-            on: Ground::Kernel,
+            on: self.plan.ground,
             path: path.clone(),
             case: kind,
             bytes,
@@ -269,7 +269,7 @@ impl Visit<'_> {
             ended_ns: seen.ended_ns,
             record: TransferRecord {
                 startup: startup.clone(),
-                on: Ground::Kernel,
+                on: self.plan.ground,
                 path: path.clone(),
                 case: kind,
                 repeat,

@@ -36,6 +36,16 @@ pub(crate) fn mount_point() -> Option<PathBuf> {
     })
 }
 
+/// The root of cgroup v2.
+///
+/// # Errors
+/// [`KernelError::CannotHere`] where it is not mounted.
+pub fn cgroup_root() -> Result<PathBuf, KernelError> {
+    mount_point().ok_or_else(|| KernelError::CannotHere {
+        missing: vec!["cgroup v2 is not mounted (mount -t cgroup2 none /sys/fs/cgroup)".to_owned()],
+    })
+}
+
 impl Cgroup {
     /// Makes a new, empty cgroup.
     ///
@@ -43,11 +53,7 @@ impl Cgroup {
     /// [`KernelError::CannotHere`] without cgroup v2; else why it cannot be made.
     pub fn create() -> Result<Cgroup, KernelError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let root = mount_point().ok_or_else(|| KernelError::CannotHere {
-            missing: vec![
-                "cgroup v2 is not mounted (mount -t cgroup2 none /sys/fs/cgroup)".to_owned(),
-            ],
-        })?;
+        let root = cgroup_root()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = root.join(format!("{NAME_PREFIX}{}-{number}", std::process::id()));
         let failed = |error: io::Error| {

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd, AsRawFd};
 
 use headstart_core::{ParamWords, Params};
+use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
+use crate::callbacks;
 use crate::cgroup::Cgroup;
 use crate::contract::{
     self, Counter, MAX_ALGS, MAX_GROUP_PREFIXES, RawConfig, RawPrefix, RecordLevel,
@@ -33,6 +35,9 @@ pub struct Options {
     pub memory: MemoryOptions,
     /// Initial windows of destinations and listeners, for `su_standard`.
     pub windows: Vec<WindowRule>,
+    /// Room for records of transfers that user space has not taken yet: a power of 2, at least a page. They are made
+    /// under a [`crate::Policy`] only.
+    pub transfer_room_bytes: u32,
     /// Register by struct_ops links, where the kernel has them. False: as on a kernel without (Linux before 6.4).
     pub links: bool,
     /// Attach the marker by tcx links, where the kernel has them. False: as on a kernel without (Linux before 6.6).
@@ -47,6 +52,7 @@ impl Default for Options {
             dscp: 1,
             memory: MemoryOptions::default(),
             windows: Vec::new(),
+            transfer_room_bytes: 1 << 12,
             links: true,
             tcx: true,
         }
@@ -83,13 +89,27 @@ impl Kernel {
             .map(|params| params.startup().name())
             .collect();
 
+        let kernel_types = Btf::from_vmlinux()
+            .map_err(|error| KernelError::operation("reading the kernel's types", error))?;
+        let unknown = callbacks::unknown_to(&kernel_types, &BpfObject::Startup.btf()?);
         let mut open = BpfObject::Startup.open()?;
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
+            if name.starts_with("su_") {
+                let value = map.initial_value_mut().unwrap_or_default();
+                for place in &unknown {
+                    if let Some(callback) = value.get_mut(place.clone()) {
+                        callback.fill(0);
+                    }
+                }
+            }
             if name.starts_with("su_") && !wanted.contains(name.as_str()) {
                 map.set_autocreate(false).map_err(|error| {
                     KernelError::operation(format!("leaving out {name}"), error)
                 })?;
+            } else if name == "hs_transfers" {
+                map.set_max_entries(options.transfer_room_bytes)
+                    .map_err(|error| KernelError::operation("making room for records", error))?;
             } else if name.starts_with("su_") && !links {
                 map.set_map_flags(0).map_err(|error| {
                     KernelError::operation(format!("registering {name} without a link"), error)
@@ -233,6 +253,11 @@ impl Kernel {
 
     fn set_config(&self, config: &RawConfig) -> Result<(), KernelError> {
         write_raw_config(&self.map("hs_configs")?, config)
+    }
+
+    /// The object whose maps the policy shares.
+    pub(crate) fn startup_object(&self) -> &Object {
+        &self.startup
     }
 
     fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, KernelError> {

@@ -5,6 +5,8 @@
 //! they have until they close. Kernels without struct_ops links (before 6.4) keep the names, and kernels without
 //! tcx links (before 6.6) the markers, of a process that is killed: [`leftovers`] finds them.
 
+mod assign;
+mod callbacks;
 mod cgroup;
 mod clsact;
 mod contract;
@@ -15,13 +17,17 @@ mod mark;
 mod memory;
 mod objects;
 mod paths;
+mod policy;
+mod policy_layout;
 mod probe;
 mod records;
 mod replay;
+mod transfer;
 mod watch;
 mod windows;
 
-pub use cgroup::Cgroup;
+pub use assign::{SHARE_ONE, assign, salt_of};
+pub use cgroup::{Cgroup, cgroup_root};
 pub use contract::{Counter, RecordLevel};
 pub use error::KernelError;
 pub use kernel::{Kernel, Options};
@@ -29,9 +35,14 @@ pub use leftovers::{Leftover, leftovers};
 pub use mark::{Attachment, Marker};
 pub use memory::{LiveMemory, MemoryOptions, PrefixLengths};
 pub use paths::{PathEntry, Prefix, PrefixError};
+pub use policy::{
+    Arm, CgroupId, FlowCounts, FlowKey, MAX_POLICY_RULES, MAX_RULE_ARMS, Policy, PolicySpec, Rule,
+    RuleStats,
+};
 pub use probe::{Check, Probe, Verdict as CheckVerdict};
 pub use records::Record;
 pub use replay::Replay;
+pub use transfer::Transfer;
 pub use watch::{Sample, Watch, WatchOptions};
 pub use windows::{WindowRule, WindowRuleError};
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use libbpf_rs::btf::Btf;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 
 use crate::error::KernelError;
@@ -30,6 +31,8 @@ pub(crate) enum BpfObject {
     Watch,
     Replay,
     Hint,
+    Policy,
+    Transfers,
 }
 
 impl BpfObject {
@@ -40,6 +43,8 @@ impl BpfObject {
             BpfObject::Watch => object!("watch"),
             BpfObject::Replay => object!("replay"),
             BpfObject::Hint => object!("hint"),
+            BpfObject::Policy => object!("policy"),
+            BpfObject::Transfers => object!("transfers"),
         }
     }
 
@@ -51,6 +56,8 @@ impl BpfObject {
             BpfObject::Watch => "watch.bpf.c",
             BpfObject::Replay => "replay.bpf.c",
             BpfObject::Hint => "hint.bpf.c",
+            BpfObject::Policy => "policy.bpf.c",
+            BpfObject::Transfers => "transfers.bpf.c",
         }
     }
 
@@ -60,6 +67,14 @@ impl BpfObject {
         ObjectBuilder::default()
             .open_memory(self.bytes())
             .map_err(|error| self.refused(&error))
+    }
+
+    /// The types that it was compiled with.
+    pub(crate) fn btf(self) -> Result<Btf<'static>, KernelError> {
+        let missing = || KernelError::no_part(self, "its types (BTF)");
+        let btf =
+            Btf::from_raw(self.source(), self.bytes()).map_err(|error| self.refused(&error))?;
+        btf.ok_or_else(missing)
     }
 
     pub(crate) fn load(self, open: OpenObject) -> Result<Object, KernelError> {

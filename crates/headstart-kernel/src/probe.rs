@@ -10,14 +10,15 @@ use serde::Serialize;
 use crate::cgroup;
 use crate::error::KernelError;
 
-/// The kernel functions that the programs call.
-const KFUNCS: [&str; 7] = [
+/// The kernel functions that the programs call, on every kernel.
+const KFUNCS: [&str; 8] = [
     "cubictcp_init",
-    "cubictcp_cwnd_event",
     "cubictcp_recalc_ssthresh",
     "cubictcp_cong_avoid",
     "cubictcp_state",
     "cubictcp_acked",
+    "tcp_reno_ssthresh",
+    "tcp_reno_cong_avoid",
     "tcp_reno_undo_cwnd",
 ];
 
@@ -196,31 +197,49 @@ fn start_up_interface(btf: Option<&Btf<'_>>) -> Check {
             remedy,
         );
     };
-    let absent: Vec<&str> = KFUNCS
-        .into_iter()
-        .filter(|f| btf.type_by_name::<types::Func<'_>>(f).is_none())
-        .collect();
-    if !absent.is_empty() {
-        let found = format!("the kernel does not offer {}", absent.join(", "));
-        return Check::bad(name, Verdict::Missing, found, remedy);
+    match interface_of(btf) {
+        Ok(found) => Check::ok(name, found),
+        Err(found) => Check::bad(name, Verdict::Missing, found, remedy),
     }
+}
+
+/// Which of the interfaces that the programs are made for the kernel has, or what it lacks for any of them. libbpf then
+/// takes the callbacks that fit (`bpf/kernel_types.h`, `tcp_congestion_ops`).
+fn interface_of(btf: &Btf<'_>) -> Result<String, String> {
     let Some(ops) = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops") else {
-        return Check::bad(name, Verdict::Missing, "no tcp_congestion_ops", remedy);
+        return Err("the kernel has no tcp_congestion_ops".to_owned());
     };
-    for callback in ["min_tso_segs", "cwnd_event"] {
-        if !ops
-            .iter()
+    let calls = |callback: &str| {
+        ops.iter()
             .any(|member| member.name.is_some_and(|name| name == callback))
-        {
-            return Check::bad(
-                name,
-                Verdict::Missing,
-                format!("tcp_congestion_ops has no {callback}"),
-                "this kernel's interface is newer, or patched (BBRv3): not supported yet",
-            );
+    };
+    if !calls("cwnd_event") {
+        return Err("tcp_congestion_ops has no cwnd_event".to_owned());
+    }
+    let mut found = "struct_ops over the kernel's CUBIC".to_owned();
+    match (calls("min_tso_segs"), calls("tso_segs")) {
+        (true, _) => {}
+        (false, true) => found.push_str(", bursts by tso_segs (BBRv3)"),
+        (false, false) => {
+            return Err("tcp_congestion_ops has neither min_tso_segs nor tso_segs".to_owned());
         }
     }
-    Check::ok(name, "struct_ops over the kernel's CUBIC")
+    let native_event = if calls("cwnd_event_tx_start") {
+        found.push_str(", the start of sending by cwnd_event_tx_start (Linux 7.1)");
+        "cubictcp_cwnd_event_tx_start"
+    } else {
+        "cubictcp_cwnd_event"
+    };
+    let absent: Vec<&str> = KFUNCS
+        .into_iter()
+        .chain([native_event])
+        .filter(|name| btf.type_by_name::<types::Func<'_>>(name).is_none())
+        .collect();
+    if absent.is_empty() {
+        Ok(found)
+    } else {
+        Err(format!("the kernel does not offer {}", absent.join(", ")))
+    }
 }
 
 fn jit() -> Check {
@@ -339,5 +358,51 @@ fn native_controls() -> Check {
             format!("{there}; no bbr to compare with"),
             "modprobe tcp_bbr",
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+    use super::*;
+    use crate::callbacks::tests::kernel_types;
+
+    fn interface(callbacks: &[&str], functions: &[&str]) -> Result<String, String> {
+        kernel_types(callbacks, functions, interface_of)
+    }
+
+    fn with<'a>(names: &[&'a str], other: &'a str) -> Vec<&'a str> {
+        names.iter().copied().chain([other]).collect()
+    }
+
+    #[test]
+    fn each_interface_is_known_by_the_kernels_own_types() {
+        let until_7_0 = with(&KFUNCS, "cubictcp_cwnd_event");
+        let from_7_1 = with(&KFUNCS, "cubictcp_cwnd_event_tx_start");
+        let plain = interface(&["cwnd_event", "min_tso_segs"], &until_7_0).unwrap();
+        assert_eq!(plain, "struct_ops over the kernel's CUBIC");
+        let patched = interface(&["cwnd_event", "tso_segs"], &until_7_0).unwrap();
+        assert!(patched.contains("tso_segs (BBRv3)"), "{patched}");
+        let split = ["cwnd_event", "cwnd_event_tx_start", "min_tso_segs"];
+        let newer = interface(&split, &from_7_1).unwrap();
+        assert!(newer.contains("cwnd_event_tx_start (Linux 7.1)"), "{newer}");
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_is_named() {
+        let until_7_0 = with(&KFUNCS, "cubictcp_cwnd_event");
+        let lacks =
+            |callbacks: &[&str], functions: &[&str]| interface(callbacks, functions).unwrap_err();
+        // Linux 5.10 has the structure, and no function of CUBIC that a program may call.
+        let old = lacks(&["cwnd_event", "min_tso_segs"], &["tcp_reno_undo_cwnd"]);
+        assert!(
+            old.contains("cubictcp_init") && !old.contains("tcp_reno_undo_cwnd"),
+            "{old}"
+        );
+        assert!(lacks(&["cwnd_event"], &until_7_0).contains("neither min_tso_segs nor tso_segs"));
+        assert!(lacks(&["min_tso_segs"], &until_7_0).contains("no cwnd_event"));
+        let split = ["cwnd_event", "cwnd_event_tx_start", "min_tso_segs"];
+        assert!(lacks(&split, &until_7_0).contains("cubictcp_cwnd_event_tx_start"));
     }
 }

@@ -8,7 +8,7 @@ use headstart_link::{Departed, Dropped, Fate, Link, LinkConfig, Packet, QueueSpe
 use crate::capture::Capture;
 use crate::clock::monotonic_ns;
 use crate::header;
-use crate::hosts::Routes;
+use crate::hosts::{MAX_HOSTS, Routes};
 use crate::namespace::MTU_BYTES;
 use crate::packets::{Direction, PacketFate, PacketRecord, Passage};
 use crate::report::{DirectionStats, Glance, time_histogram};
@@ -144,6 +144,9 @@ pub(crate) struct Carrier {
     byte_ns: f64,
     /// When the transmission before ended, at the nominal rate.
     sent_until_ns: u64,
+    /// How long the transmitter stood still, at most, while the device of each place had packets that
+    /// were not read: since that device was last empty.
+    idle_ns_by_place: [u64; MAX_HOSTS as usize],
     stats: Measured,
 }
 
@@ -157,7 +160,7 @@ struct Measured {
     payload_bytes: u64,
     failed_writes: u64,
     unroutable_pkts: u64,
-    starved_ns: u64,
+    held_up_ns: Histogram<u64>,
     /// Since the last glance.
     latest_ns: u64,
 }
@@ -171,6 +174,7 @@ impl Carrier {
             began_ns,
             byte_ns: 8e9 / config.rate.nominal().bits_per_s() as f64,
             sent_until_ns: began_ns,
+            idle_ns_by_place: [0; MAX_HOSTS as usize],
             config,
             stats: Measured {
                 lateness_ns: time_histogram(),
@@ -180,7 +184,7 @@ impl Carrier {
                 payload_bytes: 0,
                 failed_writes: 0,
                 unroutable_pkts: 0,
-                starved_ns: 0,
+                held_up_ns: time_histogram(),
                 latest_ns: 0,
             },
         })
@@ -274,11 +278,21 @@ impl Carrier {
         if departed.is_copy {
             return;
         }
-        if departed.started_ns == departed.arrived_ns && frame.unread_ns > 0 {
+        let place = usize::from(frame.from_place);
+        if frame.unread_ns == 0 {
+            self.idle_ns_by_place[place] = 0;
+        } else if departed.started_ns == departed.arrived_ns {
             // The transmitter stood still while this may have waited to be read.
             let idle_ns = departed.started_ns.saturating_sub(self.sent_until_ns);
-            stats.starved_ns += idle_ns.min(frame.unread_ns);
+            let idle_ns = idle_ns.min(frame.unread_ns);
+            self.idle_ns_by_place
+                .iter_mut()
+                .for_each(|all| *all += idle_ns);
         }
+        // What the transmitter has lost since is what this packet comes too late, and no more than it
+        // has waited.
+        let held_up_ns = self.idle_ns_by_place[place].min(frame.unread_ns);
+        stats.held_up_ns.saturating_record(held_up_ns);
         let taken_ns = (f64::from(frame.wire_bytes()) * self.byte_ns) as u64;
         self.sent_until_ns = self.sent_until_ns.max(departed.started_ns + taken_ns);
     }
@@ -342,7 +356,7 @@ impl Carrier {
             payload_bytes,
             failed_writes,
             unroutable_pkts,
-            starved_ns,
+            held_up_ns,
             ..
         } = self.stats.clone();
         DirectionStats {
@@ -356,7 +370,7 @@ impl Carrier {
             payload_bytes,
             failed_writes,
             unroutable_pkts,
-            starved_ns,
+            held_up_ns,
         }
     }
 

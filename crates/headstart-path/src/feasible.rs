@@ -7,9 +7,9 @@ use crate::error::PathError;
 use crate::hosts::MAX_HOSTS;
 use crate::packets::Direction;
 
-/// The least round-trip time. A round trip takes 0.1 to 0.13 ms longer than configured (two devices,
-/// two wake-ups of the router and one of each program; the median of `scripts/bench.sh`, docs/path.md):
-/// below twice of that it would be more of the machine than of the path.
+/// The least round-trip time. A round trip takes 0.09 to 0.16 ms longer than configured (two devices,
+/// two wake-ups of the router and one of each program; the medians of `scripts/bench.sh` at 0.2 and
+/// 1 ms, docs/path.md): below this it would be more of the machine than of the path.
 pub const LEAST_RTT: Span = Span::from_ns(200_000);
 
 /// The longest that one full packet may take: with ten of them in the first flight, any
@@ -34,8 +34,8 @@ pub(crate) fn check(config: &PathConfig) -> Result<u8, PathError> {
         .saturating_add(config.reverse.delay.as_ns());
     if rtt_ns < LEAST_RTT.as_ns() {
         return Err(PathError::CannotBe(format!(
-            "a round-trip time of {}: this emulator cannot do less than {LEAST_RTT}, half of which the \
-             machine takes by itself; give at least that",
+            "a round-trip time of {}: this emulator cannot do less than {LEAST_RTT}, as the \
+             machine adds a good 0.1 ms of its own; give at least that",
             Span::from_ns(rtt_ns)
         )));
     }

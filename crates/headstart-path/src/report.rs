@@ -6,14 +6,9 @@ use serde::Serialize;
 
 use crate::logs::LogReport;
 
-/// A packet that leaves later than this at the 99th percentile makes the run invalid: the path was
-/// not the one asked for.
+/// Packets that leave later than this at the 99th percentile, or come to the link so much too late,
+/// make the run invalid: the path was not the one asked for.
 pub(crate) const LATE_P99_LIMIT_US: f64 = 500.0;
-
-/// A link that stood still for longer than both of these because the router had not read what
-/// waited for it was slower than asked for: the share is of the time in which it was sending.
-const STARVED_LIMIT_MS: f64 = 1.0;
-const STARVED_LIMIT_SHARE: f64 = 0.002;
 
 /// Quantiles of one measured quantity; all 0 where nothing was measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -65,8 +60,8 @@ pub(crate) struct DirectionStats {
     pub(crate) failed_writes: u64,
     /// Packets to an address that no host has.
     pub(crate) unroutable_pkts: u64,
-    /// How long the transmitter stood still while a packet may have waited to be read, at most.
-    pub(crate) starved_ns: u64,
+    /// How much too late packets came to the link, at most, because they were not read before.
+    pub(crate) held_up_ns: Histogram<u64>,
 }
 
 /// A few numbers of one direction at one moment.
@@ -128,8 +123,9 @@ pub struct DirectionReport {
     pub failed_writes_pkts: u64,
     /// Packets to an address that no host has; they are not among those that came.
     pub unroutable_pkts: u64,
-    /// How long the transmitter stood still, at most, while packets waited to be read, in ms.
-    pub starved_ms: f64,
+    /// How much too late packets were sent because the router had not read them before, at most, in
+    /// us: the time in which the transmitter stood still while they may have waited.
+    pub held_up_us: Quantiles,
 }
 
 impl DirectionReport {
@@ -171,7 +167,7 @@ impl DirectionReport {
             lost_before_router_pkts,
             failed_writes_pkts: stats.failed_writes,
             unroutable_pkts: stats.unroutable_pkts,
-            starved_ms: stats.starved_ns as f64 / 1e6,
+            held_up_us: Quantiles::of(&stats.held_up_ns, 1e3),
         }
     }
 
@@ -185,12 +181,12 @@ impl DirectionReport {
                 self.lateness_us.p99
             ));
         }
-        let busy_ms = self.busy_ms;
-        if self.starved_ms > STARVED_LIMIT_MS && self.starved_ms > STARVED_LIMIT_SHARE * busy_ms {
+        if self.held_up_us.p99 > LATE_P99_LIMIT_US {
             objections.push(format!(
-                "{name}: the link stood still for up to {:.1} ms while packets waited to be read: the \
-                 router did not keep up with this rate",
-                self.starved_ms
+                "{name}: the link stood still for {:.0} us (99th percentile; at most \
+                 {LATE_P99_LIMIT_US:.0}) while packets waited to be read: the router did not keep up \
+                 with this rate",
+                self.held_up_us.p99
             ));
         }
         if self.lost_before_router_pkts > 0 {
@@ -296,7 +292,7 @@ mod tests {
             payload_bytes: 0,
             failed_writes: 0,
             unroutable_pkts: 0,
-            starved_ns: 0,
+            held_up_ns: time_histogram(),
         }
     }
 
@@ -319,18 +315,18 @@ mod tests {
 
     #[test]
     fn a_link_that_stood_still_because_nobody_read_is_not_the_one_asked_for() {
-        let with = |starved_ns| {
+        let with = |held_up_ns| {
             let mut stats = stats(&[30_000; 1000]);
-            stats.starved_ns = starved_ns;
+            (0..1000).for_each(|_| stats.held_up_ns.saturating_record(held_up_ns));
             let forward = DirectionReport::new(&stats, 0);
             let quiet = DirectionReport::new(&self::stats(&[]), 0);
             PathReport::new(0, 1, [forward, quiet], Vec::new(), None)
         };
-        assert!(with(900_000).valid);
-        let starved = with(2_000_000);
+        assert!(with(400_000).valid);
+        let held_up = with(600_000);
         assert!(
-            starved.invalid_because[0].contains("did not keep up"),
-            "{starved:?}"
+            held_up.invalid_because[0].contains("did not keep up"),
+            "{held_up:?}"
         );
     }
 

@@ -17,7 +17,7 @@ mod document;
 mod error;
 mod nearest;
 mod parse;
-mod reader;
+pub mod reader;
 mod records;
 mod scenario;
 mod sim_records;

@@ -16,9 +16,11 @@ use crate::{ByteSize, Fault, ScenarioError};
 
 /// A key that a table may have, with a value as it could be (as TOML).
 #[derive(Clone, Copy)]
-pub(crate) struct Key {
-    pub(crate) name: &'static str,
-    pub(crate) example: &'static str,
+pub struct Key {
+    /// The key.
+    pub name: &'static str,
+    /// A value as it could be.
+    pub example: &'static str,
 }
 
 impl Key {
@@ -32,14 +34,19 @@ impl Key {
 
 /// The file that is read: it turns positions into lines, and faults into errors.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
-    pub(crate) file: &'a str,
-    pub(crate) text: &'a str,
+pub struct Source<'a> {
+    /// Its name, as the user gave it.
+    pub file: &'a str,
+    /// What is in it.
+    pub text: &'a str,
 }
 
 impl<'a> Source<'a> {
     /// The document as a table of tables.
-    pub(crate) fn document(&self) -> Result<Spanned<DeTable<'a>>, ScenarioError> {
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn document(&self) -> Result<Spanned<DeTable<'a>>, ScenarioError> {
         DeTable::parse(self.text).map_err(|error| {
             let position = error.span().map_or(0, |span| span.start);
             let message = error.message().trim_end().replace('\n', ", ");
@@ -47,7 +54,8 @@ impl<'a> Source<'a> {
         })
     }
 
-    pub(crate) fn error(&self, line: usize, fault: Fault) -> ScenarioError {
+    /// What is wrong at `line`.
+    pub fn error(&self, line: usize, fault: Fault) -> ScenarioError {
         ScenarioError {
             file: self.file.to_owned(),
             line: Some(line),
@@ -69,16 +77,19 @@ impl<'a> Source<'a> {
 
 /// A table of the document and what is needed to complain about it.
 #[derive(Clone)]
-pub(crate) struct Table<'a> {
-    pub(crate) source: Source<'a>,
+pub struct Table<'a> {
+    /// The file.
+    pub source: Source<'a>,
     /// `in [path]`, `at the top level`.
-    pub(crate) place: String,
-    pub(crate) line: usize,
+    pub place: String,
+    /// Where it begins, from 1.
+    pub line: usize,
     entries: &'a DeTable<'a>,
 }
 
 impl<'a> Table<'a> {
-    pub(crate) fn top(source: Source<'a>, document: &'a Spanned<DeTable<'a>>) -> Self {
+    /// The document's own table.
+    pub fn top(source: Source<'a>, document: &'a Spanned<DeTable<'a>>) -> Self {
         let place = "at the top level".to_owned();
         let entries = document.get_ref();
         Self {
@@ -90,7 +101,10 @@ impl<'a> Table<'a> {
     }
 
     /// Refuses the first key, in the order of the file, that is none of `known`.
-    pub(crate) fn only(&self, known: &[Key]) -> Result<(), ScenarioError> {
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn only(&self, known: &[Key]) -> Result<(), ScenarioError> {
         let stranger = self
             .entries
             .keys()
@@ -112,13 +126,16 @@ impl<'a> Table<'a> {
     }
 
     /// The value of `key`, if it is there.
-    pub(crate) fn get(&self, key: Key) -> Option<Value<'a>> {
+    pub fn get(&self, key: Key) -> Option<Value<'a>> {
         let value = self.entries.get(key.name)?;
         Some(self.value(key.name.to_owned(), key.example, value))
     }
 
     /// The value of `key`, which has to be there.
-    pub(crate) fn need(&self, key: Key) -> Result<Value<'a>, ScenarioError> {
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn need(&self, key: Key) -> Result<Value<'a>, ScenarioError> {
         self.get(key).ok_or_else(|| {
             let fault = Fault::MissingKey {
                 key: key.name,
@@ -138,7 +155,7 @@ impl<'a> Table<'a> {
     }
 
     /// All keys with their values, by the order of the file.
-    pub(crate) fn entries(&self, example: &'static str) -> Vec<(String, Value<'a>)> {
+    pub fn entries(&self, example: &'static str) -> Vec<(String, Value<'a>)> {
         let in_order: BTreeMap<usize, _> = self
             .entries
             .iter()
@@ -169,9 +186,10 @@ impl<'a> Table<'a> {
 }
 
 /// A value of the document and what is needed to complain about it.
-pub(crate) struct Value<'a> {
+pub struct Value<'a> {
     source: Source<'a>,
-    pub(crate) line: usize,
+    /// Where it begins, from 1.
+    pub line: usize,
     place: String,
     key: String,
     example: &'static str,
@@ -179,7 +197,8 @@ pub(crate) struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub(crate) fn error(&self, fault: Fault) -> ScenarioError {
+    /// What is wrong with it.
+    pub fn error(&self, fault: Fault) -> ScenarioError {
         self.source.error(self.line, fault)
     }
 
@@ -206,15 +225,31 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// The value as true or false.
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn truth(&self) -> Result<bool, ScenarioError> {
+        self.value
+            .as_bool()
+            .ok_or_else(|| self.wrong_type("true or false"))
+    }
+
     /// The value as text.
-    pub(crate) fn text(&self) -> Result<&'a str, ScenarioError> {
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn text(&self) -> Result<&'a str, ScenarioError> {
         self.value
             .as_str()
             .ok_or_else(|| self.wrong_type("a string"))
     }
 
     /// The value as text that says something.
-    pub(crate) fn words(&self, key: Key) -> Result<&'a str, ScenarioError> {
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn words(&self, key: Key) -> Result<&'a str, ScenarioError> {
         let text = self.text()?;
         if text.trim().is_empty() {
             let example = key.line_as_it_could_be();
@@ -229,7 +264,10 @@ impl<'a> Value<'a> {
     }
 
     /// The value as a rate, duration or queue written as text.
-    pub(crate) fn parsed<T>(&self, key: Key) -> Result<T, ScenarioError>
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn parsed<T>(&self, key: Key) -> Result<T, ScenarioError>
     where
         T: FromStr<Err: Display>,
     {
@@ -258,7 +296,8 @@ impl<'a> Value<'a> {
         Ok(RateSpec::Trace(trace))
     }
 
-    pub(crate) fn bad(&self, key: Key, cause: &dyn Display) -> ScenarioError {
+    /// A value that is refused for `cause`, which says what to write instead.
+    pub fn bad(&self, key: Key, cause: &dyn Display) -> ScenarioError {
         let cause = cause.to_string();
         self.error(Fault::BadValue {
             key: key.name,
@@ -274,7 +313,10 @@ impl<'a> Value<'a> {
     }
 
     /// The value as one of a few names.
-    pub(crate) fn one_of<T: Copy>(
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn one_of<T: Copy>(
         &self,
         object: &'static str,
         names: &[(&str, T)],
@@ -292,7 +334,10 @@ impl<'a> Value<'a> {
     }
 
     /// The value as a whole number of `min` to `max`.
-    pub(crate) fn whole(&self, min: u64, max: u64) -> Result<u64, ScenarioError> {
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn whole(&self, min: u64, max: u64) -> Result<u64, ScenarioError> {
         let DeValue::Integer(integer) = self.value else {
             return Err(self.wrong_type("a whole number"));
         };
@@ -311,7 +356,10 @@ impl<'a> Value<'a> {
     }
 
     /// The value as an amount of data that is not 0: a text with a unit, or a number of bytes.
-    pub(crate) fn size(&self, key: Key) -> Result<ByteSize, ScenarioError> {
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn size(&self, key: Key) -> Result<ByteSize, ScenarioError> {
         let size = match self.value {
             DeValue::Integer(_) => ByteSize::from_bytes(self.whole(0, i64::MAX.cast_unsigned())?),
             DeValue::String(_) => self.parsed(key)?,
@@ -334,7 +382,10 @@ impl<'a> Value<'a> {
     }
 
     /// The value as a table that stands `place`.
-    pub(crate) fn table(&self, place: String) -> Result<Table<'a>, ScenarioError> {
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn table(&self, place: String) -> Result<Table<'a>, ScenarioError> {
         let entries = self
             .value
             .as_table()
@@ -348,7 +399,10 @@ impl<'a> Value<'a> {
     }
 
     /// The value as a list, its items with the key and place of the list itself.
-    pub(crate) fn list(&self, wanted: &'static str) -> Result<Vec<Value<'a>>, ScenarioError> {
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with the line, where it is not.
+    pub fn list(&self, wanted: &'static str) -> Result<Vec<Value<'a>>, ScenarioError> {
         let array = self
             .value
             .as_array()

@@ -12,6 +12,8 @@ pub enum Ground {
     Kernel,
     /// The simulator.
     Sim,
+    /// Debian's kernel in virtual time, over an emulated path.
+    Virtual,
 }
 
 impl Ground {
@@ -20,6 +22,7 @@ impl Ground {
         match self {
             Self::Kernel => "kernel",
             Self::Sim => "sim",
+            Self::Virtual => "virtual",
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Random simulations: what must hold in all of them.
 
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
 mod common;
 
 use std::collections::HashMap;

@@ -1,6 +1,8 @@
 //! Against Linux 6.18 over an emulated path of 100 Mbit/s, 102 ms and 850 packets: the medians of ten
 //! repeats a cell, handshake included, measured with `headstart compare` on a quiet machine.
 
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
 mod common;
 
 use common::{dumbbell, group, in_turn, run};

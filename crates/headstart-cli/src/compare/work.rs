@@ -2,12 +2,9 @@
 
 use std::fs;
 use std::io::IsTerminal;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context;
 use headstart_compare::{CompareError, Control, Outcome, Plan, run as run_plan};
 use headstart_scenario::{
     Ground, Listed, Machine, PacketRow, ResultsDocument, Run, SCHEMA, Scenario, TransferRecord,
@@ -15,11 +12,11 @@ use headstart_scenario::{
 };
 use headstart_sim::study::{Control as SimControl, Study};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::parts::{self, Part};
-use super::{CompareArgs, On};
+use super::{CompareArgs, On, in_guest};
 use crate::failure::Failure;
+use crate::virtual_kernel::Interruption;
 
 /// How often progress is shown, and interruptions are looked for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -48,7 +45,7 @@ pub(super) struct Conditions {
 
 struct Worker<'a> {
     args: &'a CompareArgs,
-    stop: Arc<AtomicBool>,
+    stop: Interruption,
     bar: ProgressBar,
     transfers: Vec<TransferRecord>,
     packets: Vec<PacketRow>,
@@ -64,11 +61,7 @@ pub(super) fn run(
     scenario: &Scenario,
     legs: &[Scenario],
 ) -> Result<Done, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .context("cannot watch for signals")?;
-    }
+    let stop = Interruption::watch()?;
     let mut worker = Worker {
         args,
         stop,
@@ -140,18 +133,19 @@ impl Worker<'_> {
             &args.params,
         )?;
         self.warn(&plan.warnings);
-        Ok(plan)
+        Ok(match args.in_guest {
+            true => plan.in_virtual_time(),
+            false => plan,
+        })
     }
 
     /// One repeat over one path; what of it was measured before is taken from the folder.
     fn part(&mut self, plan: &Plan, repeat: u32) -> Result<(), Failure> {
         let leg = &plan.scenario;
         let asked = parts::asked(self.args, leg);
-        let file = self
-            .args
-            .out
-            .as_ref()
-            .map(|dir| parts::file(dir, leg, repeat));
+        // What the guest writes is brought back as a whole.
+        let out = self.args.out.as_ref().filter(|_| !self.args.in_guest);
+        let file = out.map(|dir| parts::file(dir, leg, repeat));
         let kept = match &file {
             Some(file) => parts::read(file, &asked)?,
             None => None,
@@ -193,7 +187,7 @@ impl Worker<'_> {
 
     /// Runs `plan` in a thread of its own and shows how far it is.
     fn carry_out(&self, plan: &Plan) -> Result<Outcome, Failure> {
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop.look().is_break() {
             return Err(CompareError::Interrupted.into());
         }
         if let Some(path) = &plan.scenario.path_name {
@@ -205,10 +199,14 @@ impl Worker<'_> {
         let outcome = thread::scope(|scope| {
             let running = scope.spawn(|| run_plan(plan, &control));
             while !running.is_finished() {
-                if self.stop.load(Ordering::Relaxed) {
+                if self.stop.look().is_break() {
                     control.stop();
                 }
-                self.bar.set_position(before + control.transfers());
+                let transfers = before + control.transfers();
+                self.bar.set_position(transfers);
+                if self.args.in_guest {
+                    in_guest::tell_progress(transfers);
+                }
                 thread::sleep(LOOK);
             }
             running
@@ -248,7 +246,7 @@ impl Worker<'_> {
         let outcome = thread::scope(|scope| {
             let running = scope.spawn(|| study.run(&control, &mut ()));
             while !running.is_finished() {
-                if self.stop.load(Ordering::Relaxed) {
+                if self.stop.look().is_break() {
                     control.stop();
                 }
                 thread::sleep(LOOK);
@@ -370,7 +368,7 @@ fn load() -> f64 {
         .unwrap_or(0.0)
 }
 
-fn progress_bar(name: &str) -> ProgressBar {
+pub(super) fn progress_bar(name: &str) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()
     } else {

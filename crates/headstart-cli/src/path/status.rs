@@ -45,7 +45,7 @@ impl Status {
 
 fn show(source: GlanceSource, ended: &mpsc::Receiver<()>) {
     let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
         bar.set_style(style);
     }
     let (mut before, mut at) = (source.glance(), Instant::now());
@@ -61,7 +61,6 @@ fn show(source: GlanceSource, ended: &mpsc::Receiver<()>) {
             direction(&forward, &forward_before, passed),
             direction(&reverse, &reverse_before, passed)
         ));
-        bar.tick();
         before = now;
     }
     bar.finish_and_clear();

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use headstart_core::{Params, Startup, why_name};
 use headstart_kernel::{
-    Attachment, Kernel, KernelError, MemoryOptions, Options, Record, RecordLevel,
+    Attachment, Cgroup, Kernel, KernelError, MemoryOptions, Options, Record, RecordLevel,
 };
 use headstart_link::LinkConfig;
 use headstart_path::{Direction, Emulation, PacketFate, PacketRecord, PathConfig};
@@ -242,6 +242,22 @@ pub fn of_socket(records: &[Record], port: u16) -> Vec<Record> {
     records.iter().filter(of_port).copied().collect()
 }
 
+/// Runs `make` with this process inside the cgroup: sockets that it opens are the cgroup's, whoever uses them.
+pub fn inside<T>(cgroup: &Cgroup, make: impl FnOnce() -> T) -> T {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = own
+        .lines()
+        .find_map(|line| line.strip_prefix("0::"))
+        .unwrap();
+    let root = cgroup.path().parent().unwrap().to_owned();
+    let pid = std::process::id().to_string();
+    std::fs::write(cgroup.path().join("cgroup.procs"), &pid).unwrap();
+    let made = make();
+    let back = root.join(own.trim_start_matches('/')).join("cgroup.procs");
+    std::fs::write(back, &pid).unwrap();
+    made
+}
+
 /// A connection to the server.
 pub struct Client {
     pub stream: TcpStream,
@@ -252,7 +268,10 @@ impl Client {
     /// Asks for `bytes` and reads them. Returns how long it took.
     pub fn fetch(&mut self, bytes: usize) -> Duration {
         let started = Instant::now();
-        writeln!(self.stream, "{bytes}").unwrap();
+        // In one segment: a second one would wait for the first one's ACK (RFC 896).
+        self.stream
+            .write_all(format!("{bytes}\n").as_bytes())
+            .unwrap();
         let mut left = bytes;
         let mut buffer = vec![0; 1 << 16];
         while left > 0 {

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
+ *
+ * Which rule and which arm a connection gets. Nothing here knows a socket.
+ */
+#ifndef HS_RULES_H
+#define HS_RULES_H
+
+#include "transfers.h"
+
+/* The first @bits bits of word @index of an address, in the order of the network. */
+static __always_inline uint32_t hs_word_mask(int bits, int index)
+{
+	int left = bits - 32 * index;
+
+	if (left >= 32)
+		return 0xffffffffu;
+	return left <= 0 ? 0 : bpf_htonl(0xffffffffu << (32 - left));
+}
+
+static __always_inline uint64_t hs_mix(uint64_t x)
+{
+	/* The finaliser of MurmurHash3 (Appleby, public domain): every bit of x reaches every bit
+	 * of the result. */
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53ull;
+	return x ^ (x >> 33);
+}
+
+/* 0 to HS_SHARE_ONE - 1, alike for all addresses of the prefix.
+ * crates/headstart-kernel/src/assign.rs computes the same. */
+static __always_inline uint32_t hs_assign(uint64_t salt, uint8_t family, int bits,
+					  const uint8_t addr[16])
+{
+	uint64_t hash = hs_mix(salt ^ ((uint64_t)family << 8 | (uint32_t)bits));
+	uint32_t words[4];
+	int i;
+
+	__builtin_memcpy(words, addr, sizeof(words));
+#pragma unroll
+	for (i = 0; i < 4; i++)
+		hash = hs_mix(hash ^ bpf_ntohl(words[i] & hs_word_mask(bits, i)));
+	return (uint32_t)hash & (HS_SHARE_ONE - 1);
+}
+
+static __always_inline int hs_rule_matches(const struct hs_rule *rule,
+					   const struct hs_flow_key *key)
+{
+	uint32_t ours[4], theirs[4];
+	int i;
+
+	if (rule->cgroup_id &&
+	    key->cgroup_ids[rule->cgroup_level & (HS_CGROUP_LEVELS - 1)] != rule->cgroup_id)
+		return 0;
+	if (rule->ifindex && rule->ifindex != key->ifindex)
+		return 0;
+	if (key->local_port < rule->port_from || key->local_port > rule->port_to)
+		return 0;
+	if (!rule->family)
+		return 1;
+	if (rule->family != key->family)
+		return 0;
+	__builtin_memcpy(ours, rule->addr, sizeof(ours));
+	__builtin_memcpy(theirs, key->addr, sizeof(theirs));
+#pragma unroll
+	for (i = 0; i < 4; i++)
+		if ((ours[i] ^ theirs[i]) & hs_word_mask(rule->bits, i))
+			return 0;
+	return 1;
+}
+
+static __always_inline uint32_t hs_choose_arm(const struct hs_policy *policy,
+					      const struct hs_rule *rule,
+					      const struct hs_flow_key *key)
+{
+	int bits = key->family == 4 ? policy->arm_bits_v4 : policy->arm_bits_v6;
+	uint32_t place = hs_assign(policy->salt, key->family, bits, key->addr);
+	uint32_t arm;
+
+#pragma unroll
+	for (arm = 0; arm < HS_MAX_ARMS - 1; arm++)
+		if (arm + 1 >= rule->arms || place < rule->arm[arm].upto)
+			break;
+	return arm;
+}
+
+static __always_inline struct hs_choice hs_choose(const struct hs_policy *policy,
+						  const struct hs_flow_key *key)
+{
+	struct hs_choice choice = {.rule = HS_MAX_RULES};
+	uint32_t i;
+
+	for (i = 0; i < HS_MAX_RULES; i++) {
+		if (i >= policy->rules)
+			break;
+		if (hs_rule_matches(&policy->rule[i], key)) {
+			choice.rule = i;
+			choice.arm = hs_choose_arm(policy, &policy->rule[i], key);
+			break;
+		}
+	}
+	return choice;
+}
+
+#endif

@@ -1,0 +1,42 @@
+//! A transfer as it stands in the files: with the names of its rule and arm, in wall-clock time, without the peer's
+//! full address.
+
+use headstart_core::why_name;
+use headstart_kernel::{Prefix, Transfer};
+
+use crate::clock::Wall;
+
+/// One row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// When the first packet left, in us since 1970.
+    pub start_us: i64,
+    /// As the kernel recorded it.
+    pub transfer: Transfer,
+    /// The peer's prefix.
+    pub prefix: String,
+    /// The rule's name.
+    pub rule: String,
+    /// The arm's name.
+    pub arm: String,
+}
+
+impl Row {
+    /// `bits` are the lengths of the prefix for IPv4 and IPv6.
+    pub fn new(transfer: Transfer, wall: &Wall, rule: String, arm: String, bits: (u8, u8)) -> Row {
+        let addr = transfer.remote_addr.to_canonical();
+        let bits = if addr.is_ipv4() { bits.0 } else { bits.1 };
+        Row {
+            start_us: wall.us(transfer.start_ns),
+            prefix: Prefix::of(addr, bits).to_string(),
+            transfer,
+            rule,
+            arm,
+        }
+    }
+
+    /// The last reason that a start-up gave.
+    pub fn why(&self) -> Option<&'static str> {
+        self.transfer.why.map(|(why, _)| why_name(why))
+    }
+}

@@ -1,0 +1,161 @@
+//! From the rules of the file to the policy of the kernel.
+
+use std::collections::HashMap;
+
+use headstart_kernel::{Arm, CgroupId, PolicySpec, Rule, SHARE_ONE, salt_of};
+
+use crate::config::{Action, ArmConfig, Config, RuleConfig};
+use crate::kept::OffRules;
+
+/// The prefixes that are assigned to an arm as a whole.
+pub(crate) const ARM_BITS: (u8, u8) = (24, 48);
+
+/// Numbers of rules. A rule that a reload does not change keeps its number; none is given twice.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    known: HashMap<u32, Named>,
+    last: u32,
+}
+
+/// What a number stands for, also when its rule is gone: connections carry it on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Named {
+    pub(crate) rule: RuleConfig,
+    pub(crate) arms: Vec<ArmConfig>,
+}
+
+impl Numbers {
+    pub(crate) fn of(&mut self, rule: &RuleConfig, arms: &[ArmConfig]) -> u32 {
+        let known = self
+            .known
+            .iter()
+            .find(|(_, named)| named.rule == *rule && named.arms == arms);
+        if let Some((number, _)) = known {
+            return *number;
+        }
+        self.last += 1;
+        let named = Named {
+            rule: rule.clone(),
+            arms: arms.to_vec(),
+        };
+        self.known.insert(self.last, named);
+        self.last
+    }
+
+    pub(crate) fn named(&self, number: u32) -> Option<&Named> {
+        self.known.get(&number)
+    }
+}
+
+/// A rule of the file as it stands now.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    pub(crate) number: u32,
+    pub(crate) config: RuleConfig,
+    pub(crate) arms: Vec<ArmConfig>,
+    /// What it waits for: a cgroup or a device that is not there.
+    pub(crate) waits_for: Option<String>,
+    /// Why it is off.
+    pub(crate) off: Option<String>,
+}
+
+/// The policy, and the rules that it is of. A rule that waits is not part of the policy: `places` are those that are.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    pub(crate) spec: PolicySpec,
+    pub(crate) standing: Vec<Standing>,
+    pub(crate) places: Vec<usize>,
+    /// What was looked up: when it changes, the policy has to be made anew.
+    pub(crate) looked_up: Vec<(Option<CgroupId>, Option<u32>)>,
+}
+
+/// Looks up what the rules name on this machine.
+pub(crate) fn resolve(config: &Config, numbers: &mut Numbers, off: &OffRules) -> Resolved {
+    let mut resolved = Resolved {
+        spec: PolicySpec {
+            salt: config
+                .experiment
+                .as_ref()
+                .map_or(0, |experiment| salt_of(&experiment.salt)),
+            sample: SHARE_ONE * u32::from(config.records.sample_percent) / 100,
+            arm_bits_v4: ARM_BITS.0,
+            arm_bits_v6: ARM_BITS.1,
+            rules: Vec::new(),
+        },
+        standing: Vec::new(),
+        places: Vec::new(),
+        looked_up: look_up(config),
+    };
+    for (place, (rule, (cgroup, ifindex))) in
+        config.rules.iter().zip(&resolved.looked_up).enumerate()
+    {
+        let arms = config.arms(rule);
+        let number = numbers.of(rule, &arms);
+        let reason = off.reason(&rule.name).map(str::to_owned);
+        let waits_for = match (&rule.cgroup, cgroup, &rule.interface, ifindex) {
+            (Some(path), None, _, _) => Some(format!("the cgroup {}", path.display())),
+            (_, _, Some(name), None) => Some(format!("the device {name}")),
+            _ => None,
+        };
+        if waits_for.is_none() {
+            resolved.places.push(place);
+            resolved.spec.rules.push(Rule {
+                id: number,
+                cgroup: *cgroup,
+                ifindex: *ifindex,
+                ports: rule.ports,
+                destination: rule.destination,
+                records: rule.records,
+                arms: arms
+                    .iter()
+                    .map(|arm| kernel_arm(arm, rule, reason.is_some()))
+                    .collect(),
+            });
+        }
+        resolved.standing.push(Standing {
+            number,
+            config: rule.clone(),
+            arms,
+            waits_for,
+            off: reason,
+        });
+    }
+    resolved
+}
+
+/// What the rules name, as it is now.
+pub(crate) fn look_up(config: &Config) -> Vec<(Option<CgroupId>, Option<u32>)> {
+    let rules = config.rules.iter();
+    rules
+        .map(|rule| {
+            let cgroup = rule.cgroup.as_deref().and_then(CgroupId::of);
+            let ifindex = rule
+                .interface
+                .as_deref()
+                .and_then(|name| nix::net::if_::if_nametoindex(name).ok());
+            (cgroup, ifindex)
+        })
+        .collect()
+}
+
+/// A rule that is off matches and records as before: what it would have treated is left alone.
+fn kernel_arm(arm: &ArmConfig, rule: &RuleConfig, off: bool) -> Arm {
+    let share = SHARE_ONE * u32::from(arm.share_percent) / 100;
+    if off {
+        return Arm {
+            share,
+            ..Arm::default()
+        };
+    }
+    let (control, params) = match &arm.action {
+        Action::LeaveAlone => (None, None),
+        Action::Native(name) => (Some(name.clone()), None),
+        Action::Startup(params) => (Some(params.startup().name().to_owned()), Some(*params)),
+    };
+    Arm {
+        share,
+        control,
+        params,
+        cap_pkts: rule.cap_pkts,
+    }
+}

@@ -1,0 +1,145 @@
+//! What the last minute was like, and what all of it was, by rule and arm: for `top` and for the metrics.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use hdrhistogram::Histogram;
+
+use crate::protocol::TopRow;
+use crate::row::Row;
+
+/// What `top` shows are the transfers of this time.
+const WINDOW_NS: u64 = 10_000_000_000;
+/// More than this many in the window are not held: a rate above 20,000/s is counted, its quantiles are of the newest.
+const MOST_HELD: usize = 200_000;
+const MOST_PREFIXES: usize = 20;
+
+/// Since the daemon began.
+#[derive(Clone, Debug, Default)]
+pub struct Total {
+    /// Transfers.
+    pub transfers: u64,
+    /// Of them, those that were broken off.
+    pub incomplete: u64,
+    /// Acknowledged bytes.
+    pub bytes: u64,
+    /// Bytes that were sent again.
+    pub retransmitted_bytes: u64,
+    /// Timeouts.
+    pub rto_count: u64,
+    /// Latencies up to each bound of [`LATENCY_BOUNDS_US`], then all.
+    pub latency_counts: [u64; LATENCY_BOUNDS_US.len() + 1],
+    /// Sum of all latencies, in us.
+    pub latency_sum_us: u64,
+}
+
+/// Upper bounds of the latency histogram of the metrics, in us.
+pub(crate) const LATENCY_BOUNDS_US: [u64; 12] = [
+    1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    5_000_000, 10_000_000,
+];
+
+#[derive(Debug)]
+struct Held {
+    at_ns: u64,
+    key: (String, String),
+    prefix: String,
+    latency_us: u64,
+    bytes: u64,
+    retransmitted_bytes: u64,
+    rto_count: u32,
+}
+
+/// The counts of all rules and arms.
+#[derive(Debug, Default)]
+pub struct Stats {
+    totals: BTreeMap<(String, String), Total>,
+    held: VecDeque<Held>,
+}
+
+impl Stats {
+    /// Counts a transfer that was taken at `now_ns`, `CLOCK_MONOTONIC`.
+    pub fn add(&mut self, now_ns: u64, row: &Row) {
+        let transfer = &row.transfer;
+        let latency_us = transfer.latency_us();
+        let key = (row.rule.clone(), row.arm.clone());
+        let total = self.totals.entry(key.clone()).or_default();
+        total.transfers += 1;
+        total.incomplete += u64::from(!transfer.complete);
+        total.bytes += transfer.bytes;
+        total.retransmitted_bytes += transfer.retransmitted_bytes;
+        total.rto_count += u64::from(transfer.rto_count);
+        total.latency_sum_us += latency_us;
+        let place = LATENCY_BOUNDS_US.partition_point(|bound| *bound < latency_us);
+        total.latency_counts[place] += 1;
+        if self.held.len() >= MOST_HELD {
+            self.held.pop_front();
+        }
+        self.held.push_back(Held {
+            at_ns: now_ns,
+            key,
+            prefix: row.prefix.clone(),
+            latency_us,
+            bytes: transfer.bytes,
+            retransmitted_bytes: transfer.retransmitted_bytes,
+            rto_count: transfer.rto_count,
+        });
+    }
+
+    /// Everything since the beginning, by rule and arm.
+    pub fn totals(&self) -> &BTreeMap<(String, String), Total> {
+        &self.totals
+    }
+
+    /// The last ten seconds: by rule and arm, then the prefixes with the most transfers.
+    pub fn top(&mut self, now_ns: u64) -> Vec<TopRow> {
+        let oldest = now_ns.saturating_sub(WINDOW_NS);
+        while self.held.front().is_some_and(|held| held.at_ns < oldest) {
+            self.held.pop_front();
+        }
+        let mut by_arm: BTreeMap<(String, String), Vec<&Held>> = BTreeMap::new();
+        let mut by_prefix: HashMap<&str, Vec<&Held>> = HashMap::new();
+        for held in &self.held {
+            by_arm.entry(held.key.clone()).or_default().push(held);
+            by_prefix.entry(&held.prefix).or_default().push(held);
+        }
+        let mut rows: Vec<TopRow> = by_arm
+            .into_iter()
+            .map(|((rule, arm), held)| top_row(format!("{rule} / {arm}"), &held))
+            .collect();
+        let mut prefixes: Vec<_> = by_prefix.into_iter().collect();
+        prefixes.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then(a.0.cmp(b.0)));
+        prefixes.truncate(MOST_PREFIXES);
+        rows.extend(
+            prefixes
+                .iter()
+                .map(|(prefix, held)| top_row((*prefix).to_owned(), held)),
+        );
+        rows
+    }
+}
+
+fn top_row(name: String, held: &[&Held]) -> TopRow {
+    let mut row = TopRow {
+        name,
+        transfers_per_s: held.len() as f64 / (WINDOW_NS as f64 / 1e9),
+        ..TopRow::default()
+    };
+    let (mut bytes, mut retransmitted) = (0, 0);
+    // 2 digits, up to a day.
+    let mut histogram = Histogram::<u64>::new_with_max(86_400_000_000, 2).ok();
+    for one in held {
+        bytes += one.bytes;
+        retransmitted += one.retransmitted_bytes;
+        row.timeouts += u64::from(one.rto_count);
+        if let Some(histogram) = &mut histogram {
+            histogram.saturating_record(one.latency_us.max(1));
+        }
+    }
+    row.retransmitted_percent =
+        100.0 * retransmitted as f64 / (bytes + retransmitted).max(1) as f64;
+    if let Some(histogram) = histogram {
+        let ms = |quantile| histogram.value_at_quantile(quantile) as f64 / 1000.0;
+        (row.p50_ms, row.p90_ms, row.p99_ms) = (ms(0.5), ms(0.9), ms(0.99));
+    }
+    row
+}

@@ -1,0 +1,290 @@
+//! The files of records.
+//!
+//! Rows are appended once a second to a spool, an Arrow IPC stream, which is in the kernel's hands after each write:
+//! a killed daemon loses less than a second. When the spool is old or large enough it becomes a Parquet file: written
+//! under another name, flushed to the disk, renamed. What a killed daemon left is made into files at the next start.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use crate::clock::is_full;
+use crate::columns::{batch_of, schema};
+use crate::config::Records;
+use crate::row::Row;
+
+/// Rows that wait for a disk that is full. More are dropped, and counted.
+const MOST_WAITING_ROWS: usize = 100_000;
+const SPOOL: &str = "spool";
+const PARTIAL: &str = "partial";
+
+/// Why the files cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: records cannot be written: {cause}; check free space and permissions", path.display())]
+pub struct StoreError {
+    path: PathBuf,
+    cause: Cause,
+}
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// What has been written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreCounts {
+    /// Rows that are in closed files or in the spool.
+    pub rows_written: u64,
+    /// Rows that were dropped because the disk was full for too long.
+    pub rows_dropped: u64,
+    /// Files closed.
+    pub files_closed: u64,
+}
+
+/// Writes the files of one folder.
+pub struct Store {
+    config: Records,
+    spool: Option<Spool>,
+    waiting: Vec<Row>,
+    /// Spools to be closed.
+    left: Vec<PathBuf>,
+    counts: StoreCounts,
+    sequence: u32,
+}
+
+struct Spool {
+    path: PathBuf,
+    writer: StreamWriter<File>,
+    begun_ns: u64,
+    bytes: u64,
+}
+
+impl Store {
+    /// Opens the folder, which is made if it is not there, and closes what an earlier daemon left open.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or read. That a spool cannot be closed now is told beside the store, which tries
+    /// again.
+    pub fn open(config: Records) -> Result<(Store, Option<StoreError>), StoreError> {
+        let failed = |cause: io::Error| StoreError {
+            path: config.dir.clone(),
+            cause: cause.into(),
+        };
+        fs::create_dir_all(&config.dir).map_err(failed)?;
+        let mut left = Vec::new();
+        for entry in fs::read_dir(&config.dir).map_err(failed)?.flatten() {
+            match entry.path().extension().and_then(|end| end.to_str()) {
+                Some(SPOOL) => left.push(entry.path()),
+                // Half a Parquet file: its spool is still there.
+                Some(PARTIAL) => drop(fs::remove_file(entry.path())),
+                _ => {}
+            }
+        }
+        left.sort();
+        let mut store = Store {
+            config,
+            spool: None,
+            waiting: Vec::new(),
+            left,
+            counts: StoreCounts::default(),
+            sequence: 0,
+        };
+        let error = store.close_left().err();
+        Ok((store, error))
+    }
+
+    /// Takes other limits; the folder stays.
+    pub fn configure(&mut self, config: Records) {
+        let dir = std::mem::take(&mut self.config.dir);
+        self.config = Records { dir, ..config };
+    }
+
+    /// What has been written.
+    pub fn counts(&self) -> StoreCounts {
+        self.counts
+    }
+
+    /// Rows that are not in the spool yet.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Takes rows; they are written by [`Store::flush`].
+    pub fn take(&mut self, rows: impl IntoIterator<Item = Row>) {
+        for row in rows {
+            if self.waiting.len() < MOST_WAITING_ROWS {
+                self.waiting.push(row);
+            } else {
+                self.counts.rows_dropped += 1;
+            }
+        }
+    }
+
+    /// Writes what was taken, and closes the file if it is full. `wall_us` names a new file, `now_ns` is
+    /// `CLOCK_MONOTONIC`.
+    ///
+    /// # Errors
+    /// When the disk does not take it: the rows wait, and the next call tries again.
+    pub fn flush(&mut self, now_ns: u64, wall_us: i64) -> Result<(), StoreError> {
+        if !self.waiting.is_empty() {
+            self.append(now_ns, wall_us)?;
+        }
+        self.close_left()?;
+        let full = self.spool.as_ref().is_some_and(|spool| {
+            let Records {
+                rotate,
+                rotate_bytes,
+                ..
+            } = self.config;
+            is_full(spool.begun_ns, now_ns, spool.bytes, rotate, rotate_bytes)
+        });
+        if full { self.close() } else { Ok(()) }
+    }
+
+    fn append(&mut self, now_ns: u64, wall_us: i64) -> Result<(), StoreError> {
+        if self.spool.is_none() {
+            self.spool = Some(self.begin(now_ns, wall_us)?);
+        }
+        let Some(spool) = &mut self.spool else {
+            return Ok(());
+        };
+        let appended = batch_of(&self.waiting)
+            .map_err(Cause::from)
+            .and_then(|batch| append_whole(spool, &batch));
+        match appended {
+            Ok(()) => {
+                self.counts.rows_written += self.waiting.len() as u64;
+                self.waiting.clear();
+                Ok(())
+            }
+            Err(cause) => {
+                let path = spool.path.clone();
+                // What is in the spool is whole again; the writer may not be.
+                self.spool = None;
+                self.left.push(path.clone());
+                Err(StoreError { path, cause })
+            }
+        }
+    }
+
+    fn begin(&mut self, now_ns: u64, wall_us: i64) -> Result<Spool, StoreError> {
+        let at = jiff::Timestamp::from_microsecond(wall_us).unwrap_or_default();
+        self.sequence += 1;
+        // The process and the number tell files apart whose clock says the same.
+        let name = format!(
+            "transfers-{}-{}-{}.{SPOOL}",
+            at.strftime("%Y%m%dT%H%M%SZ"),
+            std::process::id(),
+            self.sequence
+        );
+        let path = self.config.dir.join(name);
+        let begin = || -> Result<StreamWriter<File>, Cause> {
+            let file = OpenOptions::new()
+                .create_new(true)
+                .read(true)
+                .write(true)
+                .open(&path)?;
+            Ok(StreamWriter::try_new(file, &schema())?)
+        };
+        match begin() {
+            Ok(writer) => Ok(Spool {
+                path,
+                writer,
+                begun_ns: now_ns,
+                bytes: 0,
+            }),
+            Err(cause) => {
+                let _ = fs::remove_file(&path);
+                Err(StoreError { path, cause })
+            }
+        }
+    }
+
+    /// Makes the spool a Parquet file.
+    ///
+    /// # Errors
+    /// When the disk does not take it: the spool stays, and the next flush or start tries again.
+    pub fn close(&mut self) -> Result<(), StoreError> {
+        if let Some(spool) = self.spool.take() {
+            self.left.push(spool.path);
+        }
+        self.close_left()
+    }
+
+    fn close_spool(&mut self, spool: &Path) -> Result<(), Cause> {
+        let partial = spool.with_extension(PARTIAL);
+        let closed = write_parquet(spool, &partial).and_then(|rows| {
+            if rows == 0 {
+                return Ok(fs::remove_file(&partial)?);
+            }
+            fs::rename(&partial, spool.with_extension("parquet"))?;
+            // The name is on the disk before the spool is gone.
+            File::open(&self.config.dir)?.sync_all()?;
+            self.counts.files_closed += 1;
+            Ok(())
+        });
+        if let Err(cause) = closed {
+            let _ = fs::remove_file(&partial);
+            return Err(cause);
+        }
+        Ok(fs::remove_file(spool)?)
+    }
+
+    /// Those that the disk did not take before.
+    fn close_left(&mut self) -> Result<(), StoreError> {
+        while let Some(path) = self.left.last().cloned() {
+            if let Err(cause) = self.close_spool(&path) {
+                return Err(StoreError { path, cause });
+            }
+            self.left.pop();
+        }
+        Ok(())
+    }
+}
+
+/// Half a batch is cut off again.
+fn append_whole(spool: &mut Spool, batch: &RecordBatch) -> Result<(), Cause> {
+    let before = spool.writer.get_mut().stream_position()?;
+    let written = spool
+        .writer
+        .write(batch)
+        .and_then(|()| spool.writer.flush());
+    let file = spool.writer.get_mut();
+    match written {
+        Ok(()) => {
+            spool.bytes = file.stream_position()?;
+            Ok(())
+        }
+        Err(cause) => {
+            file.set_len(before)?;
+            file.seek(SeekFrom::Start(before))?;
+            Err(cause.into())
+        }
+    }
+}
+
+/// Writes the whole batches of a spool as a Parquet file, and says how many rows they have. What a crash left half
+/// written at the spool's end is left out.
+fn write_parquet(spool: &Path, to: &Path) -> Result<usize, Cause> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .build();
+    let mut file = File::create(to)?;
+    let mut writer = ArrowWriter::try_new(&mut file, schema(), Some(properties))?;
+    let mut rows = 0;
+    if let Ok(reader) = StreamReader::try_new(BufReader::new(File::open(spool)?), None) {
+        for batch in reader.map_while(Result::ok) {
+            writer.write(&batch)?;
+            rows += batch.num_rows();
+        }
+    }
+    writer.close()?;
+    file.flush()?;
+    file.sync_all()?;
+    Ok(rows)
+}

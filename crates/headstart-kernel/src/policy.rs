@@ -1,0 +1,518 @@
+//! Which connections get which start-up, and the records of their transfers.
+
+use std::fs::File;
+use std::io::Read;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use headstart_core::{ParamWords, Params};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, OpenObject, ProgramInput, ProgramMut};
+
+use crate::assign::SHARE_ONE;
+use crate::cgroup;
+use crate::contract;
+use crate::error::KernelError;
+use crate::kernel::Kernel;
+use crate::objects::BpfObject;
+use crate::policy_layout::{
+    CGROUP_LEVELS, FlowCounter, MAX_ARMS, MAX_RULES, PARAM_SETS, RawArm, RawExplain, RawFlowKey,
+    RawMove, RawPolicy, RawRule, RawRuleStats, octets,
+};
+use crate::records::drain;
+use crate::transfer::Transfer;
+
+/// The most rules that a policy may have.
+pub const MAX_POLICY_RULES: usize = MAX_RULES;
+/// The most arms that a rule may have.
+pub const MAX_RULE_ARMS: usize = MAX_ARMS;
+
+/// A cgroup as the kernel knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CgroupId {
+    /// Its number, which is its directory's inode number.
+    pub id: u64,
+    /// How deep it lies; 0 is the root.
+    pub level: u32,
+}
+
+impl CgroupId {
+    /// The cgroup and those above it, root first, as [`FlowKey`] wants them.
+    pub fn with_ancestors(path: &Path) -> Vec<u64> {
+        let mut above: Vec<&Path> = path.ancestors().collect();
+        above.reverse();
+        let ids = above.into_iter().map(CgroupId::of);
+        ids.map_while(|found| found.map(|cgroup| cgroup.id))
+            .collect()
+    }
+
+    /// The cgroup whose directory is `path`, which may be relative to where cgroup v2 is mounted. `None` where there
+    /// is none now.
+    pub fn of(path: &Path) -> Option<CgroupId> {
+        let root = cgroup::mount_point()?;
+        let path = root.join(path);
+        let below = path.strip_prefix(&root).ok()?;
+        let level = u32::try_from(below.components().count()).ok()?;
+        let metadata = std::fs::metadata(&path).ok()?;
+        ((level as usize) < CGROUP_LEVELS && metadata.is_dir()).then_some(CgroupId {
+            id: metadata.ino(),
+            level,
+        })
+    }
+}
+
+/// What is done with a connection.
+#[derive(Clone, Debug, Default)]
+pub struct Arm {
+    /// Its share of the prefixes, of [`SHARE_ONE`]. Those of a rule sum to that; the last arm has what is left.
+    pub share: u32,
+    /// The congestion control; `None` leaves the connection what it has.
+    pub control: Option<String>,
+    /// The start-up's parameters, where they are not those that it was loaded with.
+    pub params: Option<Params>,
+    /// No congestion window above it.
+    pub cap_pkts: Option<u32>,
+}
+
+/// A rule: what it matches, and what it does.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Not 0, and never used again for another rule while the policy lives.
+    pub id: u32,
+    /// The cgroup of whoever opened the socket, or one above it.
+    pub cgroup: Option<CgroupId>,
+    /// The device through which the connection leaves.
+    pub ifindex: Option<u32>,
+    /// Our port, first and last.
+    pub ports: (u16, u16),
+    /// The peer's prefix: an address in it, and its bits.
+    pub destination: Option<(IpAddr, u8)>,
+    /// Record the transfers.
+    pub records: bool,
+    /// At least one, at most [`MAX_RULE_ARMS`].
+    pub arms: Vec<Arm>,
+}
+
+/// All rules, in order: the first that matches decides. A connection that none matches is left alone and not
+/// recorded.
+#[derive(Clone, Debug)]
+pub struct PolicySpec {
+    /// Of the assignment of prefixes to arms.
+    pub salt: u64,
+    /// Share of the connections whose transfers are recorded, of [`SHARE_ONE`].
+    pub sample: u32,
+    /// The prefix that is assigned to an arm as a whole, IPv4.
+    pub arm_bits_v4: u8,
+    /// The prefix that is assigned to an arm as a whole, IPv6.
+    pub arm_bits_v6: u8,
+    /// At most [`MAX_POLICY_RULES`].
+    pub rules: Vec<Rule>,
+}
+
+/// What a rule sees of a connection.
+#[derive(Clone, Debug)]
+pub struct FlowKey {
+    /// The cgroup and those above it, root first.
+    pub cgroups: Vec<u64>,
+    /// The device through which it leaves; 0: not known.
+    pub ifindex: u32,
+    /// Our port.
+    pub local_port: u16,
+    /// The peer.
+    pub remote_addr: IpAddr,
+}
+
+/// What a rule has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleStats {
+    /// Connections that it matched.
+    pub matched: u64,
+    /// Of them, those that got its congestion control.
+    pub chosen: u64,
+    /// Of them, those whose application had chosen by itself.
+    pub app_chose: u64,
+    /// Of them, those that the kernel refused it: their route has one that is locked.
+    pub refused: u64,
+}
+
+/// What has happened to connections and records since the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounts {
+    /// Transfers recorded.
+    pub recorded: u64,
+    /// Transfers whose record found the ring buffer full.
+    pub records_lost: u64,
+    /// Connections that were given a congestion control.
+    pub opened: u64,
+    /// Of them, those that have closed.
+    pub closed: u64,
+    /// Of them, those that were moved back.
+    pub moved: u64,
+    /// Of them, those that the kernel would not move back.
+    pub stayed: u64,
+    /// Transfers that have ended and are not recorded yet.
+    pub pending: u64,
+}
+
+impl FlowCounts {
+    /// Connections that are under a congestion control of ours now.
+    pub fn live(&self) -> u64 {
+        self.opened.saturating_sub(self.closed + self.moved)
+    }
+}
+
+/// The policy in force. Nothing of it is left when it is dropped, or the process ends.
+pub struct Policy {
+    // The links go first: no callback may come while the maps are taken down.
+    _attached: Vec<Link>,
+    move_back: Link,
+    flush: Link,
+    policy: Object,
+    _transfers: Object,
+    param_sets: Vec<ParamWords>,
+    in_force: u32,
+}
+
+impl Policy {
+    /// Attaches an empty policy to the cgroup whose directory is `cgroup`, and all below it.
+    ///
+    /// # Errors
+    /// When the kernel refuses a program or the attachment.
+    pub fn attach(kernel: &Kernel, cgroup: &Path) -> Result<Policy, KernelError> {
+        let directory = File::open(cgroup).map_err(|error| {
+            KernelError::operation(format!("opening the cgroup {}", cgroup.display()), error)
+        })?;
+        let mut open = BpfObject::Policy.open()?;
+        share(&mut open, kernel.startup_object())?;
+        let policy = BpfObject::Policy.load(open)?;
+        let mut open = BpfObject::Transfers.open()?;
+        share(&mut open, kernel.startup_object())?;
+        share(&mut open, &policy)?;
+        let transfers = BpfObject::Transfers.load(open)?;
+        let failed = |error| {
+            KernelError::operation(
+                format!("attaching the policy to {}", cgroup.display()),
+                error,
+            )
+        };
+        let mut attached = Vec::new();
+        // What chooses comes last: what it lets begin is seen from its beginning.
+        for (object, name) in [
+            (&transfers, "hs_arrives"),
+            (&transfers, "hs_departs"),
+            (&policy, "hs_policy"),
+        ] {
+            let link = program(object, name)?.attach_cgroup(directory.as_fd().as_raw_fd());
+            attached.push(link.map_err(failed)?);
+        }
+        let move_back = program(&policy, "hs_move_back")?
+            .attach()
+            .map_err(|error| KernelError::operation("preparing to move connections", error))?;
+        let flush = {
+            let flows = policy.maps().find(|map| *map.name() == *"hs_flows");
+            let flows = flows.ok_or_else(|| KernelError::no_part(BpfObject::Policy, "hs_flows"))?;
+            program(&transfers, "hs_flush")?
+                .attach_iter(flows.as_fd())
+                .map_err(|error| KernelError::operation("preparing to flush records", error))?
+        };
+        Ok(Policy {
+            _attached: attached,
+            move_back,
+            flush,
+            policy,
+            _transfers: transfers,
+            param_sets: vec![ParamWords::default()],
+            in_force: 0,
+        })
+    }
+
+    /// Puts `spec` into force, as a whole: a connection sees the old policy or the new one. Open connections keep
+    /// what they have, with the parameters that they have.
+    ///
+    /// # Errors
+    /// When there are too many rules or arms, or a map cannot be written.
+    pub fn apply(&mut self, spec: &PolicySpec) -> Result<(), KernelError> {
+        if spec.rules.len() > MAX_RULES {
+            return Err(KernelError::operation(
+                "putting the policy into force",
+                format!("it has {} rules, at most {MAX_RULES} go", spec.rules.len()),
+            ));
+        }
+        let mut raw = RawPolicy {
+            salt: spec.salt,
+            rules: u32::try_from(spec.rules.len()).unwrap_or(0),
+            sample: spec.sample.min(SHARE_ONE),
+            arm_bits_v4: spec.arm_bits_v4.min(32),
+            arm_bits_v6: spec.arm_bits_v6.min(128),
+            ..RawPolicy::default()
+        };
+        for (slot, rule) in raw.rule.iter_mut().zip(&spec.rules) {
+            *slot = self.raw_rule(rule)?;
+            self.count_rule(rule.id)?;
+        }
+        let next = 1 - self.in_force;
+        self.write("hs_policies", next, contract::bytes_of(&raw))?;
+        self.write("hs_policy_in_force", 0, &next.to_ne_bytes())?;
+        self.in_force = next;
+        Ok(())
+    }
+
+    fn raw_rule(&mut self, rule: &Rule) -> Result<RawRule, KernelError> {
+        if rule.arms.is_empty() || rule.arms.len() > MAX_ARMS {
+            return Err(KernelError::operation(
+                "putting the policy into force",
+                format!("a rule has {} arms, 1 to {MAX_ARMS} go", rule.arms.len()),
+            ));
+        }
+        let mut raw = RawRule {
+            cgroup_id: rule.cgroup.map_or(0, |cgroup| cgroup.id),
+            cgroup_level: rule.cgroup.map_or(0, |cgroup| cgroup.level),
+            ifindex: rule.ifindex.unwrap_or(0),
+            rule_id: rule.id,
+            port_from: rule.ports.0,
+            port_to: rule.ports.1,
+            arms: u8::try_from(rule.arms.len()).unwrap_or(0),
+            records: u8::from(rule.records),
+            ..RawRule::default()
+        };
+        if let Some((addr, bits)) = rule.destination {
+            (raw.family, raw.addr) = octets(addr);
+            raw.bits = bits;
+        }
+        let mut upto = 0u32;
+        for (slot, arm) in raw.arm.iter_mut().zip(&rule.arms) {
+            upto = upto.saturating_add(arm.share).min(SHARE_ONE);
+            *slot = RawArm {
+                upto,
+                cap_pkts: arm.cap_pkts.unwrap_or(0),
+                param_set: self.param_set(arm.params.as_ref())?,
+                changes_control: u8::from(arm.control.is_some()),
+                control: control_bytes(arm.control.as_deref().unwrap_or_default()),
+                ..RawArm::default()
+            };
+        }
+        Ok(raw)
+    }
+
+    /// A set is never written again while it may be in use: after as many different ones as there are places the
+    /// oldest is, and connections as old as that would go on with others' parameters.
+    fn param_set(&mut self, params: Option<&Params>) -> Result<u16, KernelError> {
+        let Some(params) = params else { return Ok(0) };
+        // Words of two start-ups may be equal: they may share a set.
+        let words = *params.words();
+        let places = PARAM_SETS as usize - 1;
+        let newest_first = self.param_sets.iter().enumerate().skip(1).rev();
+        let known = newest_first
+            .take(places)
+            .find(|(_, set)| **set == words)
+            .map(|(index, _)| index);
+        let index = match known {
+            Some(index) => index,
+            None => {
+                self.param_sets.push(words);
+                self.param_sets.len() - 1
+            }
+        };
+        let place = u16::try_from(1 + (index - 1) % places).unwrap_or(0);
+        if known.is_none() {
+            self.write(
+                "hs_param_sets",
+                u32::from(place),
+                contract::bytes_of(&words),
+            )?;
+        }
+        Ok(place)
+    }
+
+    fn count_rule(&self, id: u32) -> Result<(), KernelError> {
+        let zero = RawRuleStats::default();
+        let map = self.map("hs_rule_stats")?;
+        match map.update(
+            &id.to_ne_bytes(),
+            contract::bytes_of(&zero),
+            MapFlags::NO_EXIST,
+        ) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::AlreadyExists => {
+                Err(KernelError::operation("counting for a rule", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Stops counting for a rule that is no more.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn forget_rule(&self, id: u32) -> Result<(), KernelError> {
+        match self.map("hs_rule_stats")?.delete(&id.to_ne_bytes()) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
+                Err(KernelError::operation("forgetting a rule", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the policy in force says of a connection like `key`: the places of rule and arm. The kernel's own answer.
+    ///
+    /// # Errors
+    /// When the program cannot be run.
+    pub fn explain(&self, key: &FlowKey) -> Result<Option<(usize, usize)>, KernelError> {
+        let mut raw = RawExplain {
+            key: RawFlowKey {
+                ifindex: key.ifindex,
+                local_port: key.local_port,
+                ..RawFlowKey::default()
+            },
+            ..RawExplain::default()
+        };
+        for (slot, id) in raw.key.cgroup_ids.iter_mut().zip(&key.cgroups) {
+            *slot = *id;
+        }
+        (raw.key.family, raw.key.addr) = octets(key.remote_addr);
+        let mut context = contract::bytes_of(&raw).to_vec();
+        let failed = |error: &dyn std::fmt::Display| {
+            KernelError::operation("asking the policy", error.to_string())
+        };
+        let returned = program(&self.policy, "hs_explain")?
+            .test_run(ProgramInput {
+                context_in: Some(&mut context),
+                ..Default::default()
+            })
+            .map_err(|error| failed(&error))?
+            .return_value;
+        let after: Option<RawExplain> = contract::from_bytes(&context);
+        match after {
+            Some(after) if returned == 0 => {
+                let (rule, arm) = (after.rule as usize, after.arm as usize);
+                Ok((rule < MAX_RULES).then_some((rule, arm)))
+            }
+            _ => Err(failed(&"there is no policy")),
+        }
+    }
+
+    /// Moves the connections of this process's network namespace that were given a congestion control to `control`: those
+    /// of one rule, or all.
+    ///
+    /// [`Policy::counts`] says how many went, and how many are left: those of other network namespaces.
+    ///
+    /// # Errors
+    /// When the kernel cannot walk its connections.
+    pub fn move_back(&self, control: &str, rule: Option<u32>) -> Result<(), KernelError> {
+        let raw = RawMove {
+            control: control_bytes(control),
+            rule_id: rule.unwrap_or(0),
+        };
+        self.write("hs_moves", 0, contract::bytes_of(&raw))?;
+        let failed = |error: &dyn std::fmt::Display| {
+            KernelError::operation("moving connections back", error)
+        };
+        walk(&self.move_back).map_err(|error| failed(&error))
+    }
+
+    /// The transfers that were recorded since the last call, oldest first.
+    ///
+    /// # Errors
+    /// When the ring buffer cannot be read.
+    pub fn take_transfers(&self) -> Result<Vec<Transfer>, KernelError> {
+        drain(&self.map("hs_transfers")?, Transfer::read)
+    }
+
+    /// Makes the records of transfers that have ended for half a second and that no event of their connection has
+    /// made yet. Few need it, and it walks all connections: worth it where [`FlowCounts::pending`] stays above 0.
+    ///
+    /// # Errors
+    /// When the kernel cannot walk its connections.
+    pub fn flush(&self) -> Result<(), KernelError> {
+        walk(&self.flush)
+            .map_err(|error| KernelError::operation("flushing records of transfers", error))
+    }
+
+    /// What the rule has done.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn rule_stats(&self, id: u32) -> Result<RuleStats, KernelError> {
+        let raw: RawRuleStats = self.read("hs_rule_stats", id)?.unwrap_or_default();
+        Ok(RuleStats {
+            matched: raw.matched,
+            chosen: raw.chosen,
+            app_chose: raw.app_chose,
+            refused: raw.refused,
+        })
+    }
+
+    /// What has happened since the load.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn counts(&self) -> Result<FlowCounts, KernelError> {
+        let count = |counter: FlowCounter| {
+            self.read::<u64>("hs_flow_counters", counter as u32)
+                .map(Option::unwrap_or_default)
+        };
+        Ok(FlowCounts {
+            recorded: count(FlowCounter::Recorded)?,
+            records_lost: count(FlowCounter::RecordsLost)?,
+            opened: count(FlowCounter::Opened)?,
+            closed: count(FlowCounter::Closed)?,
+            moved: count(FlowCounter::Moved)?,
+            stayed: count(FlowCounter::Stayed)?,
+            pending: count(FlowCounter::Pending)?,
+        })
+    }
+
+    fn read<T: Copy>(&self, map: &str, key: u32) -> Result<Option<T>, KernelError> {
+        let value = self
+            .map(map)?
+            .lookup(&key.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| KernelError::operation(format!("reading {map}"), error))?;
+        Ok(value.and_then(|bytes| contract::from_bytes(&bytes)))
+    }
+
+    fn write(&self, map: &str, key: u32, value: &[u8]) -> Result<(), KernelError> {
+        self.map(map)?
+            .update(&key.to_ne_bytes(), value, MapFlags::ANY)
+            .map_err(|error| KernelError::operation(format!("writing {map}"), error))
+    }
+
+    fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, KernelError> {
+        let found = self.policy.maps().find(|map| *map.name() == *name);
+        found.ok_or_else(|| KernelError::no_part(BpfObject::Policy, name))
+    }
+}
+
+fn walk(link: &Link) -> Result<(), Box<dyn std::error::Error>> {
+    let mut nothing = Vec::new();
+    Iter::new(link)?.read_to_end(&mut nothing)?;
+    Ok(())
+}
+
+fn control_bytes(name: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    for (to, from) in bytes.iter_mut().take(15).zip(name.bytes()) {
+        *to = from;
+    }
+    bytes
+}
+
+/// Gives the maps of `open` that `other` has as well those of `other`.
+fn share(open: &mut OpenObject, other: &Object) -> Result<(), KernelError> {
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        // Constants belong to their object.
+        if name.contains(".rodata") {
+            continue;
+        }
+        if let Some(shared) = other.maps().find(|other| *other.name() == *name) {
+            map.reuse_fd(shared.as_fd())
+                .map_err(|error| KernelError::operation(format!("sharing {name}"), error))?;
+        }
+    }
+    Ok(())
+}
+
+fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelError> {
+    let found = object.progs_mut().find(|program| *program.name() == *name);
+    found.ok_or_else(|| KernelError::no_part(BpfObject::Policy, name))
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# How fast and how true the path emulator is on this machine. Prints the report and keeps it, with all figures as
+# JSON, in results/bench/. Takes two minutes; wants root, and a machine that does nothing else.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+case ${1:-} in
+-h | --help)
+	cat <<'TEXT'
+usage: scripts/bench.sh [--only PART[,PART...]]
+
+  setup   how long a path takes to come and to go
+  rtt     by how much a round trip is longer than configured
+  rates   goodput, lateness and the router's CPU from 1.5 Mbit/s to 1 Gbit/s
+  most    the most that one router thread carries
+  repeat  ten fresh transfers of 100 KB and of 1 MB by native cubic
+TEXT
+	exit 0
+	;;
+esac
+
+[ "$(id -u)" = 0 ] || die "the benchmark makes network namespaces: it needs root" "sudo make bench"
+have cargo || die "cargo is not there" "scripts/setup.sh bench installs Rust"
+
+out=$ROOT/results/bench
+mkdir -p "$out"
+name=path-$(date -u +%Y%m%dT%H%M%SZ)
+
+heading "Building"
+cargo bench "${LOCKED[@]}" -p headstart-path --bench path --no-run
+
+heading "Measuring"
+cargo bench --quiet "${LOCKED[@]}" -p headstart-path --bench path -- --json "$out/$name.json" "$@" | tee "$out/$name.txt"
+say "the report: $out/$name.txt and $name.json"

@@ -1,6 +1,7 @@
 //! What of a long comparison is done, in the folder of its results: one file for each path and repeat.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -105,7 +106,9 @@ pub(super) fn write(file: &Path, part: &Part) -> Result<(), Failure> {
     let save = || -> anyhow::Result<()> {
         let dir = file.parent().context("it has no folder")?;
         fs::create_dir_all(dir)?;
-        let mut temporary = tempfile::NamedTempFile::new_in(dir)?;
+        let mut temporary = tempfile::Builder::new()
+            .permissions(fs::Permissions::from_mode(0o666))
+            .tempfile_in(dir)?;
         serde_json::to_writer(&mut temporary, part)?;
         temporary.as_file().sync_all()?;
         temporary.persist(file)?;

@@ -42,8 +42,8 @@ class Case(TypedDict):
 class OnPath(TypedDict):
     """A path of the file, and what is asked over it.
 
-    `name` is None where the file gives none. What the path takes longer for than `limit_s` of `[compare]` is
-    not among the `cases`.
+    `name` is None where the file gives none. What the path takes longer for than `limit_s` of
+    `[compare]` is not among the `cases`.
     """
 
     name: str | None

@@ -43,7 +43,9 @@ impl Network {
             ip(&["netns", "add", name]);
             ip(&["-n", name, "link", "set", "lo", "up"]);
         }
-        ip(&["-n", server, "link", "add", "v0", "type", "veth", "peer", "name", "v1"]);
+        ip(&[
+            "-n", server, "link", "add", "v0", "type", "veth", "peer", "name", "v1",
+        ]);
         ip(&["-n", server, "link", "set", "v1", "netns", client]);
         ip(&["-n", server, "addr", "add", "10.77.250.1/24", "dev", "v0"]);
         ip(&["-n", client, "addr", "add", "10.77.250.2/24", "dev", "v1"]);
@@ -144,7 +146,10 @@ fn main() {
     };
     let kernel = Kernel::load(&options).unwrap();
     let network = Network::new();
-    let controls: Vec<&str> = [NATIVE].into_iter().chain(Startup::all().map(Startup::name)).collect();
+    let controls: Vec<&str> = [NATIVE]
+        .into_iter()
+        .chain(Startup::all().map(Startup::name))
+        .collect();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap();
     println!(
         "{CONNECTIONS} connections of {TRANSFER_BYTES} bytes a round, {ROUNDS} rounds, interleaved; medians of rounds,\n\

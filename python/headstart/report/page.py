@@ -76,7 +76,7 @@ def render_report(results: Results) -> str:
 
 def _section(results: Results, case: CaseKey, series: list[Series]) -> CaseSection:
     described = [
-        f"{words.path(on["path"])} {words.case(listed)}" if on["name"] else words.case(listed)
+        (words.path(on["path"]) + " " if on["name"] else "") + words.case(listed)
         for on in results.scenario["paths"]
         for listed in on["cases"]
         if CaseKey(listed["kind"], listed["bytes"], on["name"]) == case
@@ -90,9 +90,7 @@ def _section(results: Results, case: CaseKey, series: list[Series]) -> CaseSecti
     packets = case.rows(results.packets)
     return CaseSection(
         anchor=case.anchor,
-        title=", ".join(
-            [*([case.path] if case.path else []), case.kind, words.size(case.bytes)]
-        ),
+        title=", ".join([*([case.path] if case.path else []), case.kind, words.size(case.bytes)]),
         sentence=described[0] if described else "",
         glance=glance_of(results, case, series),
         rows=rows_of(results, case, series),

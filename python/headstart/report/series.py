@@ -41,7 +41,7 @@ class Series:
 
 @dataclass(frozen=True)
 class CaseKey:
-    """One case of the run: what was asked, and the size of the transfer; where paths have names, the path."""
+    """One case of the run: what was asked, the size of the transfer, and the path's name if any."""
 
     kind: str
     bytes: int

@@ -56,7 +56,9 @@ def queue(spec: str) -> str:
 def paths(scenario: Scenario) -> str:
     """The path between server and client, in one sentence; of several, how many there are."""
     every = scenario["paths"]
-    return path(every[0]["path"]) if len(every) == 1 else f"{len(every)} paths, each case on each of them."
+    if len(every) == 1:
+        return path(every[0]["path"])
+    return f"{len(every)} paths, each case on each of them."
 
 
 def path(link: Path) -> str:

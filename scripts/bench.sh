@@ -15,6 +15,7 @@ usage: scripts/bench.sh [--only PART[,PART...]]
   rates   goodput, lateness and the router's CPU from 1.5 Mbit/s to 1 Gbit/s
   most    the most that one router thread carries
   repeat  ten fresh transfers of 100 KB and of 1 MB by native cubic
+  cost    what each start-up costs, over native cubic: 20 KB transfers over loopback and veth
 TEXT
 	exit 0
 	;;
@@ -27,9 +28,21 @@ out=$ROOT/results/bench
 mkdir -p "$out"
 name=path-$(date -u +%Y%m%dT%H%M%SZ)
 
+# The last part is a program of its own.
+parts=${2:-}
+cost() {
+	heading "Measuring what a start-up costs"
+	cargo bench --quiet "${LOCKED[@]}" -p headstart-kernel --bench cost | tee "$out/${name/path/cost}.txt"
+}
+if [ "$parts" = cost ]; then
+	cost
+	exit
+fi
+
 heading "Building"
 cargo bench "${LOCKED[@]}" -p headstart-path --bench path --no-run
 
 heading "Measuring"
 cargo bench --quiet "${LOCKED[@]}" -p headstart-path --bench path -- --json "$out/$name.json" "$@" | tee "$out/$name.txt"
+[ -n "$parts" ] || cost
 say "the report: $out/$name.txt and $name.json"

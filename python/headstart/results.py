@@ -19,6 +19,7 @@ SCHEMA = 1
 _NAME_OF_TRANSFER = {
     "startup": pl.String,
     "on": pl.String,
+    "path": pl.String,
     "case": pl.String,
     "bytes": pl.UInt64,
     "repeat": pl.UInt32,

@@ -39,13 +39,29 @@ class Case(TypedDict):
     idle_ms: float | None
 
 
+class OnPath(TypedDict):
+    """A path of the file, and what is asked over it.
+
+    `name` is None where the file gives none. What the path takes longer for than `limit_s` of
+    `[compare]` is not among the `cases`.
+    """
+
+    name: str | None
+    path: Path
+    cases: list[Case]
+
+
 class Scenario(TypedDict):
-    """A scenario file that has been read and checked. `parameters` is by start-up and name."""
+    """A scenario file that has been read and checked.
+
+    `path` and `cases` are of the first of `paths`. `parameters` is by start-up and name.
+    """
 
     name: str
     description: str
     seed: int
     path: Path
+    paths: list[OnPath]
     transfer: Transfer
     compare: Compare
     cases: list[Case]

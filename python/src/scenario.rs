@@ -36,16 +36,25 @@ pub(crate) fn load_scenario(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_,
     dict.set_item("name", &scenario.name)?;
     dict.set_item("description", &scenario.description)?;
     dict.set_item("seed", scenario.seed)?;
+    let paths: Vec<_> = scenario
+        .on_each_path()
+        .iter()
+        .map(|alone| on_path_of(py, alone))
+        .collect::<PyResult<_>>()?;
     dict.set_item("path", path_of(py, &scenario)?)?;
+    dict.set_item("paths", PyList::new(py, paths)?)?;
     dict.set_item("transfer", transfer_of(py, &scenario)?)?;
     dict.set_item("compare", compare_of(py, &scenario)?)?;
-    let cases: Vec<_> = scenario
-        .cases
-        .iter()
-        .map(|case| case_of(py, case))
-        .collect::<PyResult<_>>()?;
-    dict.set_item("cases", PyList::new(py, cases)?)?;
+    dict.set_item("cases", cases_of(py, &scenario)?)?;
     dict.set_item("parameters", parameters_of(py, &scenario)?)?;
+    Ok(dict)
+}
+
+fn on_path_of<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("name", scenario.path_name.as_deref())?;
+    dict.set_item("path", path_of(py, scenario)?)?;
+    dict.set_item("cases", cases_of(py, scenario)?)?;
     Ok(dict)
 }
 
@@ -81,6 +90,15 @@ fn compare_of<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, 
     dict.set_item("startups", names.collect::<Vec<_>>())?;
     dict.set_item("repeat", scenario.compare.repeat)?;
     Ok(dict)
+}
+
+fn cases_of<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyList>> {
+    let cases: Vec<_> = scenario
+        .cases
+        .iter()
+        .map(|case| case_of(py, case))
+        .collect::<PyResult<_>>()?;
+    PyList::new(py, cases)
 }
 
 fn case_of<'py>(py: Python<'py>, case: &Case) -> PyResult<Bound<'py, PyDict>> {

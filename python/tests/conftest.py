@@ -69,6 +69,7 @@ class Sender:
         return {
             "startup": self.startup,
             "on": "kernel",
+            "path": None,
             "case": self.case,
             "bytes": BYTES,
             "repeat": self.repeat,

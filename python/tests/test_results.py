@@ -98,7 +98,7 @@ def test_a_scenario_that_is_damaged_is_named_with_its_line(sample: Path) -> None
 def test_every_column_is_documented_with_its_type() -> None:
     page = SCHEMA_PAGE.read_text()
     for name, columns in COLUMNS.items():
-        section = page.split(f"### {name}.parquet")[1].split("### ")[0]
+        section = page.split(f"### {name}.parquet")[1].split("\n#")[0]
         rows = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| `")]
         documented = {column.strip(" `"): dtype.strip().rstrip("?") for column, dtype in rows}
         assert documented == {column: dtype.__name__ for column, dtype in columns.items()}

@@ -41,7 +41,7 @@ def test_a_count_shows_a_half_only_where_there_is_one(value: float | None, text:
 
 def test_the_path_is_one_sentence(sample: Path) -> None:
     scenario = load_scenario(sample / "scenario.toml")
-    assert words.path(scenario) == (
+    assert words.path(scenario["path"]) == (
         "12 Mbit/s from server to client, 1 Mbit/s back, 400 ms round trip, "
         "a 400-packet drop-tail queue each way."
     )
@@ -50,7 +50,7 @@ def test_the_path_is_one_sentence(sample: Path) -> None:
         "reverse_delay_ms": 50.0,
         "reverse_queue": "drop-tail:9",
     }
-    assert words.path(scenario) == (
+    assert words.path(scenario["path"]) == (
         "12 Mbit/s each way, 250 ms round trip (200 ms there, 50 ms back), "
         "a 400-packet drop-tail queue, a 9-packet drop-tail queue on the way back."
     )

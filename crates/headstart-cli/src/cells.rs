@@ -1,6 +1,6 @@
 //! The table of cells, as `compare` and `sim` print it.
 
-use headstart_scenario::Cell;
+use headstart_scenario::{Cell, Ground};
 
 use crate::output::Table;
 
@@ -9,7 +9,7 @@ pub(crate) const LEGEND: &str = "\
 median, p10, p90: transfer time in ms. x cubic, x limit: the median over that of native cubic, and over
 what the path allows: its round trips and the size over the rate. retrans., drops: median (most).";
 
-/// One row a cell; a case and a size are named once.
+/// One row a cell; a path, a case and a size are named once.
 pub(crate) fn table(cells: &[Cell]) -> Table {
     let mut table = Table::new(
         &[
@@ -28,8 +28,17 @@ pub(crate) fn table(cells: &[Cell]) -> Table {
         ],
         3..11,
     );
+    let several_grounds = cells.iter().any(|cell| cell.on != cells[0].on);
     let mut last = None;
+    let mut last_path = None;
     for cell in cells {
+        if cell.path != last_path {
+            let mut name = vec![cell.path.clone().unwrap_or_default()];
+            name.resize(12, String::new());
+            table.row(name);
+            last_path.clone_from(&cell.path);
+            last = None;
+        }
         let case = (cell.case, cell.bytes);
         let heads = if last == Some(case) {
             [String::new(), String::new()]
@@ -37,7 +46,11 @@ pub(crate) fn table(cells: &[Cell]) -> Table {
             [cell.case.to_string(), cell.bytes.to_string()]
         };
         last = Some(case);
-        table.row(heads.into_iter().chain(row(cell)));
+        let mut row = row(cell);
+        if several_grounds && cell.on != Ground::Kernel {
+            row[0] = format!("{}, {}", cell.startup, cell.on.name());
+        }
+        table.row(heads.into_iter().chain(row));
     }
     table
 }

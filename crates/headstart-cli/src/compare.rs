@@ -1,46 +1,58 @@
 //! `headstart compare`: one scenario, several start-ups, side by side.
 
+mod check;
 mod in_guest;
+mod page;
+mod parts;
+mod work;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use headstart_compare::{CompareError, Control, Outcome, Plan, run as run_plan};
-use headstart_scenario::{Ground, ResultsDocument, Scenario, write_results};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use headstart_compare::CompareError;
+use headstart_scenario::{ByteSize, Ground, ResultsDocument, Scenario, nearest, write_results};
 
 use crate::cells;
 use crate::failure::Failure;
 use crate::output;
-use crate::virtual_kernel::Interruption;
-
-/// How often progress is shown, and interruptions are looked for.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Compare start-ups: the same scenario for each, side by side, on a real kernel over an emulated path.
 #[derive(Args)]
 #[command(after_help = "Examples:
   headstart compare scenarios/satellite.toml
   headstart compare scenarios/satellite.toml --startups cubic,su_fast_start --repeat 3
+  headstart compare scenarios/satellite.toml --startups 'su_standard,su_standard{iw_pkts=30}'
   headstart compare scenarios/satellite.toml --param su_fast_start.maxburst_pkts=2
   headstart compare scenarios/satellite.toml --out results/satellite --json > satellite.json
+  headstart compare scenarios/kernel-matrix.toml --out results/matrix --page results.md
+  headstart compare scenarios/kernel-matrix.toml --on kernel,sim --out results/matrix --check validation.md
   headstart compare scenarios/satellite.toml --on virtual     the same bytes each time; no root
 
 --out keeps every transfer, packet and window as Parquet, with the scenario; `headstart-lab report DIR` draws
-them.")]
+them. A scenario with details = false keeps the transfers alone; its comparison goes on where it was ended
+(Ctrl-C) when it is called again with the same --out.")]
 pub(crate) struct CompareArgs {
     /// The scenario file.
     scenario: PathBuf,
-    /// The start-ups to compare, in place of the scenario's.
+    /// The start-ups to compare, in place of the scenario's; NAME{PARAMETER=VALUE;...} has parameters of its own.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     startups: Option<Vec<String>>,
-    /// Where to run.
-    #[arg(long, value_enum, default_value_t = On::Kernel)]
-    on: On,
+    /// Where to run: on kernel and sim, one or both, or on virtual.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "A,B",
+        value_delimiter = ',',
+        default_value = "kernel"
+    )]
+    on: Vec<On>,
+    /// Only these of the scenario's paths.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    paths: Option<Vec<String>>,
+    /// Only cases of these sizes.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    sizes: Option<Vec<ByteSize>>,
     /// How often to measure each case, in place of the scenario's.
     #[arg(long, value_name = "N")]
     repeat: Option<u32>,
@@ -53,6 +65,12 @@ pub(crate) struct CompareArgs {
     /// Write the results into this folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Hold the simulator against the kernel, and write what agrees and what does not into this file (Markdown).
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
+    /// Write the tables into this file (Markdown).
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
     /// Print one JSON document on standard output instead of the table.
     #[arg(long)]
     json: bool,
@@ -66,48 +84,59 @@ pub(crate) struct CompareArgs {
 enum On {
     /// On this machine's kernel, over an emulated path.
     Kernel,
+    /// In the simulator.
+    Sim,
     /// On Debian's kernel in virtual time: each run gives the same bytes (see `headstart virtual`).
     Virtual,
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let scenario = Scenario::load(&args.scenario).map_err(|error| Failure::Usage(error.into()))?;
-    match args.on {
-        On::Kernel => run_here(args, scenario),
-        On::Virtual => in_guest::run(args, &scenario),
+    if args.check.is_some() && !(args.on.contains(&On::Kernel) && args.on.contains(&On::Sim)) {
+        return Err(usage(
+            "--check holds the simulator against the kernel: add --on kernel,sim",
+        ));
     }
-}
-
-fn run_here(args: &CompareArgs, scenario: Scenario) -> Result<(), Failure> {
-    let mut plan = Plan::new(
-        scenario,
-        args.startups.as_deref(),
-        args.repeat,
-        args.seed,
-        &args.params,
-    )?;
-    for warning in &plan.warnings {
-        eprintln!("headstart: {warning}");
+    let legs = legs(args, &scenario)?;
+    if args.on.contains(&On::Virtual) {
+        if args.on.len() > 1 || args.page.is_some() {
+            return Err(usage(
+                "--on virtual runs alone, without --page: leave the others out, and compare the folders of --out",
+            ));
+        }
+        return in_guest::run(args, &scenario, &legs);
     }
-    if args.in_guest {
-        plan = plan.in_virtual_time();
-    }
-    let outcome = run_with_progress(&plan, args.in_guest)?;
+    let done = work::run(args, &scenario, &legs)?;
+    let document = &done.document;
     if let Some(dir) = &args.out {
-        let Outcome {
+        write_results(
+            dir,
             document,
-            transfers,
-            packets,
-            windows,
-        } = &outcome;
-        write_results(dir, document, &plan.scenario, transfers, packets, windows)
-            .map_err(anyhow::Error::from)?;
+            &scenario,
+            &done.transfers,
+            &done.packets,
+            &done.windows,
+        )
+        .map_err(anyhow::Error::from)?;
+    }
+    if let Some(file) = &args.check {
+        let text = check::page(document, &legs, &done.conditions);
+        std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    if let Some(file) = &args.page {
+        let text = page::page(document, &legs, &done.conditions);
+        std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     if args.json {
-        let text = serde_json::to_string_pretty(&outcome.document);
-        return output::print(&text.context("cannot write the results")?);
+        let text = serde_json::to_string_pretty(document);
+        output::print(&text.context("cannot write the results")?)?;
+    } else {
+        print_report(document)?;
     }
-    print_report(&outcome.document)
+    match done.interrupted {
+        true => Err(Failure::Command(130)),
+        false => Ok(()),
+    }
 }
 
 fn print_report(document: &ResultsDocument) -> Result<(), Failure> {
@@ -116,6 +145,49 @@ fn print_report(document: &ResultsDocument) -> Result<(), Failure> {
         eprintln!("headstart: {warning}");
     }
     Ok(())
+}
+
+fn usage(text: &str) -> Failure {
+    Failure::Usage(anyhow!("{text}"))
+}
+
+/// A scenario for each path that was asked for, with the cases that were.
+fn legs(args: &CompareArgs, scenario: &Scenario) -> Result<Vec<Scenario>, Failure> {
+    let mut legs = scenario.on_each_path();
+    if let Some(wanted) = &args.paths {
+        let known: Vec<&str> = legs
+            .iter()
+            .filter_map(|leg| leg.path_name.as_deref())
+            .collect();
+        if let Some(stranger) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
+            let hint = match nearest(stranger, &known) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("there are: {}", known.join(", ")),
+            };
+            return Err(usage(&format!(
+                "--paths: no path is called \"{stranger}\"; {hint}"
+            )));
+        }
+        legs.retain(|leg| {
+            leg.path_name
+                .as_ref()
+                .is_some_and(|name| wanted.contains(name))
+        });
+    }
+    if let Some(sizes) = &args.sizes {
+        for leg in &mut legs {
+            leg.cases.retain(|case| sizes.contains(&case.bytes()));
+            leg.left_out.retain(|case| sizes.contains(&case.bytes()));
+        }
+    }
+    let had_cases = !scenario.cases.is_empty();
+    legs.retain(|leg| !leg.cases.is_empty() || !had_cases);
+    if legs.is_empty() {
+        return Err(usage(
+            "no case is left to compare; give other --paths or --sizes",
+        ));
+    }
+    Ok(legs)
 }
 
 impl From<CompareError> for Failure {
@@ -132,45 +204,6 @@ impl From<CompareError> for Failure {
             _ => Failure::Run(error),
         }
     }
-}
-
-/// Runs the plan in a thread of its own and shows how far it is.
-fn run_with_progress(plan: &Plan, in_guest: bool) -> Result<Outcome, Failure> {
-    let stop = Interruption::watch()?;
-    let bar = progress_bar(&plan.scenario.name, plan.transfers());
-    let control = Control::default();
-    let outcome = thread::scope(|scope| {
-        let running = scope.spawn(|| run_plan(plan, &control));
-        while !running.is_finished() {
-            if stop.look().is_break() {
-                control.stop();
-            }
-            bar.set_position(control.transfers());
-            if in_guest {
-                in_guest::tell_progress(control.transfers());
-            }
-            thread::sleep(LOOK);
-        }
-        running
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
-    bar.finish_and_clear();
-    Ok(outcome?)
-}
-
-fn progress_bar(name: &str, transfers: u64) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let style = ProgressStyle::with_template(
-        "{msg}  {wide_bar}  {pos}/{len} transfers  {elapsed} elapsed, {eta} to go",
-    );
-    ProgressBar::with_draw_target(Some(transfers), target)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        .with_message(name.to_owned())
 }
 
 fn report(document: &ResultsDocument) -> String {

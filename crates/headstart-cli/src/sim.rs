@@ -66,6 +66,12 @@ impl From<StudyError> for Failure {
 
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let scenario = Scenario::load(&args.scenario).map_err(|error| Failure::Usage(error.into()))?;
+    if scenario.has_several_paths() {
+        return Err(Failure::Usage(anyhow::anyhow!(
+            "{}: has several paths, and this verb simulates one; run headstart compare --on sim",
+            scenario.file()
+        )));
+    }
     let study = Study::new(
         scenario,
         args.startups.as_deref(),

@@ -4,7 +4,7 @@ use std::fs;
 
 use headstart_core::{Params, Startup};
 use headstart_path::PathConfig;
-use headstart_scenario::{Case, Ground, Scenario, nearest};
+use headstart_scenario::{Ground, Listed, Scenario, nearest};
 
 use crate::error::CompareError;
 
@@ -34,20 +34,38 @@ const LINUX_CONTROLS: [&str; 15] = [
 ];
 
 /// A contestant of the comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runner {
+    /// What it is called in results: its name as a congestion control, with the parameters in braces that it
+    /// alone has.
+    pub label: String,
+    /// What carries its connections.
+    pub control: CongestionControl,
+}
+
+/// What carries the connections of a contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runner {
-    /// One of the kernel's own congestion controls.
+pub enum CongestionControl {
+    /// One of the kernel's own.
     Native(&'static str),
     /// One of ours.
     Ours(Params),
 }
 
-impl Runner {
-    /// Its name as a congestion control.
+impl CongestionControl {
+    /// Its name in the kernel.
     pub fn name(&self) -> &'static str {
         match self {
-            Runner::Native(name) => name,
-            Runner::Ours(params) => params.startup().name(),
+            CongestionControl::Native(name) => name,
+            CongestionControl::Ours(params) => params.startup().name(),
+        }
+    }
+
+    /// Its parameters, if it is one of ours.
+    pub fn params(&self) -> Option<&Params> {
+        match self {
+            CongestionControl::Native(_) => None,
+            CongestionControl::Ours(params) => Some(params),
         }
     }
 }
@@ -59,6 +77,8 @@ pub struct Plan {
     pub scenario: Scenario,
     /// Who takes part, in the order in which results are shown.
     pub runners: Vec<Runner>,
+    /// The number of the first repeat: another than 0 where earlier ones have been measured before.
+    pub first_repeat: u32,
     /// How often each case is measured for each runner.
     pub repeat: u32,
     /// Rotates the order.
@@ -96,35 +116,31 @@ impl Plan {
         let mut warnings = Vec::new();
         let mut runners = Vec::new();
         let available = available_controls();
-        let names: Vec<(String, Option<usize>)> = match startups {
-            Some(names) => names.iter().map(|name| (name.clone(), None)).collect(),
-            None => scenario
-                .compare
-                .startups
-                .iter()
-                .enumerate()
-                .map(|(index, listed)| (listed.name.clone(), Some(index)))
-                .collect(),
+        let contestants = match startups {
+            Some(texts) => named_by_option(texts)?,
+            None => scenario.compare.startups.clone(),
         };
-        for (name, listed) in names {
-            match find(&name, &available) {
-                Found::Runner(runner) if runners.contains(&runner) => {
+        for listed in &contestants {
+            let (label, name) = (&listed.name, &listed.startup);
+            match find(name, &available) {
+                Found::Control(_) if runners.iter().any(|other: &Runner| other.label == *label) => {
                     return Err(CompareError::Option(format!(
-                        "the start-up {name} is named twice"
+                        "the start-up {label} is named twice"
                     )));
                 }
-                Found::Runner(runner) => runners.push(runner),
+                Found::Control(control) => runners.push(Runner {
+                    label: label.clone(),
+                    control,
+                }),
                 Found::NotHere => warnings.push(format!(
                     "{name} is left out: this kernel does not have it (modprobe tcp_{name})"
                 )),
                 Found::Unknown => {
                     let known = known_names(&available);
-                    return Err(
-                        match listed.and_then(|i| scenario.compare.startups.get(i)) {
-                            Some(listed) => scenario.unknown_startup(listed, &known).into(),
-                            None => CompareError::Option(unknown_option(&name, &known)),
-                        },
-                    );
+                    return Err(match startups {
+                        None => scenario.unknown_startup(listed, &known).into(),
+                        Some(_) => CompareError::Option(unknown_option(name, &known)),
+                    });
                 }
             }
         }
@@ -135,7 +151,12 @@ impl Plan {
         }
         set_from_scenario(&scenario, &mut runners)?;
         for setting in settings {
-            set_from_option(setting, &mut runners)?;
+            set_from_option(setting, &mut runners, None)?;
+        }
+        for listed in &contestants {
+            for setting in &listed.settings {
+                set_from_option(setting, &mut runners, Some(&listed.name))?;
+            }
         }
         let repeat = repeat.unwrap_or(scenario.compare.repeat);
         if repeat == 0 {
@@ -148,6 +169,7 @@ impl Plan {
         Ok(Plan {
             scenario,
             runners,
+            first_repeat: 0,
             repeat,
             seed,
             side_by_side,
@@ -195,34 +217,33 @@ impl Plan {
     pub fn rtt_ms(&self) -> f64 {
         self.scenario.path.rtt().as_ms_f64()
     }
+}
 
-    /// The physical limit of a case in ms: a handshake's round trip where there is one, a round trip, and the size
-    /// over the rate.
-    pub fn limit_ms(&self, case: &Case) -> f64 {
-        let round_trips = if matches!(case, Case::ResumeWarm { .. }) {
-            1.0
-        } else {
-            2.0
-        };
-        let bits = case.bytes().bytes() as f64 * 8.0;
-        round_trips * self.rtt_ms()
-            + bits * 1000.0 / self.scenario.path.forward.rate.nominal().bits_per_s() as f64
-    }
+/// The contestants of `--startups`.
+fn named_by_option(texts: &[String]) -> Result<Vec<Listed>, CompareError> {
+    let listed = texts.iter().map(|text| {
+        Listed::parse(text, 0).ok_or_else(|| {
+            CompareError::Option(format!(
+                "--startups: \"{text}\" is no start-up with parameters; write it like su_standard{{hystart=0}}"
+            ))
+        })
+    });
+    listed.collect()
 }
 
 enum Found {
-    Runner(Runner),
+    Control(CongestionControl),
     NotHere,
     Unknown,
 }
 
 fn find(name: &str, available: &[String]) -> Found {
     if let Ok(startup) = Startup::named(name) {
-        return Found::Runner(Runner::Ours(Params::new(startup)));
+        return Found::Control(CongestionControl::Ours(Params::new(startup)));
     }
     match LINUX_CONTROLS.into_iter().find(|control| *control == name) {
         Some(control) if available.iter().any(|other| other == name) => {
-            Found::Runner(Runner::Native(control))
+            Found::Control(CongestionControl::Native(control))
         }
         Some(_) => Found::NotHere,
         None => Found::Unknown,
@@ -271,7 +292,7 @@ fn set_from_scenario(scenario: &Scenario, runners: &mut [Runner]) -> Result<(), 
             .set(&parameter.name, parameter.value.into())
             .map_err(|error| scenario.bad_parameter(parameter, &error.to_string()))?;
         for runner in runners.iter_mut() {
-            if let Runner::Ours(params) = runner
+            if let CongestionControl::Ours(params) = &mut runner.control
                 && params.startup() == startup
             {
                 params
@@ -283,7 +304,12 @@ fn set_from_scenario(scenario: &Scenario, runners: &mut [Runner]) -> Result<(), 
     Ok(())
 }
 
-fn set_from_option(setting: &str, runners: &mut [Runner]) -> Result<(), CompareError> {
+/// Sets a parameter of the runner called `label`, or of all of that start-up.
+fn set_from_option(
+    setting: &str,
+    runners: &mut [Runner],
+    label: Option<&str>,
+) -> Result<(), CompareError> {
     let bad = |why: String| CompareError::Option(format!("--param {setting}: {why}"));
     let form =
         || bad("write STARTUP.PARAMETER=VALUE, e.g. su_fast_start.maxburst_pkts=2".to_owned());
@@ -295,8 +321,9 @@ fn set_from_option(setting: &str, runners: &mut [Runner]) -> Result<(), CompareE
         .map_err(|_| bad(format!("\"{value}\" is no whole number")))?;
     let mut taken = false;
     for runner in runners.iter_mut() {
-        if let Runner::Ours(params) = runner
+        if let CongestionControl::Ours(params) = &mut runner.control
             && params.startup() == startup
+            && label.is_none_or(|label| runner.label == label)
         {
             params
                 .set(name, value)
@@ -358,7 +385,9 @@ idle = "10s"
     #[test]
     fn every_repeat_begins_with_another_runner() {
         let plan = plan(SCENARIO, &[]).unwrap();
-        let first: Vec<_> = (0..3).map(|repeat| plan.order(repeat)[0].name()).collect();
+        let first: Vec<_> = (0..3)
+            .map(|repeat| plan.order(repeat)[0].label.clone())
+            .collect();
         assert_eq!(first, ["su_fast_start", "su_standard", "su_fast_start"]);
         assert_eq!(plan.transfers(), 12);
     }
@@ -371,7 +400,7 @@ idle = "10s"
             .scenario
             .cases
             .iter()
-            .map(|case| plan.limit_ms(case))
+            .map(|case| plan.scenario.path.limit_ms(case))
             .collect();
         assert!((limits[0] - (800.0 + serialisation_ms)).abs() < 1e-9);
         assert!((limits[1] - (400.0 + serialisation_ms)).abs() < 1e-9);
@@ -389,9 +418,7 @@ idle = "10s"
     fn a_parameter_of_the_scenario_is_taken_and_a_wrong_one_is_named_with_its_line() {
         let text = format!("{SCENARIO}[startup.su_fast_start]\nmaxburst_pkts = 2\n");
         let plan_ok = plan(&text, &[]).unwrap();
-        let Runner::Ours(params) = plan_ok.runners[1] else {
-            panic!("not ours")
-        };
+        let params = plan_ok.runners[1].control.params().unwrap();
         assert_eq!(params.get("maxburst_pkts"), Some(2));
 
         let error = plan(&text.replace("= 2\n", "= 0\n"), &[])
@@ -405,12 +432,48 @@ idle = "10s"
     }
 
     #[test]
+    fn one_start_up_can_take_part_twice_with_other_parameters() {
+        let text = SCENARIO.replace(
+            "[\"su_standard\", ",
+            "[\"su_standard\", \"su_standard{iw_pkts=4;reno=1}\", ",
+        );
+        let of_file = plan(&text, &["su_standard.iw_pkts=30".to_owned()]).unwrap();
+        let windows: Vec<_> = of_file.runners[..2]
+            .iter()
+            .map(|runner| {
+                (
+                    runner.label.as_str(),
+                    runner.control.params().unwrap().get("iw_pkts"),
+                )
+            })
+            .collect();
+        assert_eq!(
+            windows,
+            [
+                ("su_standard", Some(30)),
+                ("su_standard{iw_pkts=4;reno=1}", Some(4))
+            ]
+        );
+        for (wrong, expected) in [
+            (
+                "su_standard{iw_pkts=101}",
+                "must be 1 to 100 pkts (got 101)",
+            ),
+            ("su_standard{iw_pkts", "su_standard{hystart=0}"),
+            ("cubic{iw_pkts=3}", "cubic"),
+        ] {
+            let error = plan(&text.replace("su_standard{iw_pkts=4;reno=1}", wrong), &[])
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(expected), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
     fn a_setting_of_the_command_line_is_checked_as_a_whole() {
         let with = |setting: &str| plan(SCENARIO, &[setting.to_owned()]);
         let plan = with("su_standard.iw_pkts=30").unwrap();
-        let Runner::Ours(params) = plan.runners[0] else {
-            panic!("not ours")
-        };
+        let params = plan.runners[0].control.params().unwrap();
         assert_eq!(params.get("iw_pkts"), Some(30));
         for (setting, expected) in [
             ("iw_pkts=3", "write STARTUP.PARAMETER=VALUE"),

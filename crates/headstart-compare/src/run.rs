@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use headstart_core::{Params, Phase, why_name};
+use headstart_core::{Ending, Params, WHY_ORDINARY_LOSS, WHY_SSTHRESH, why_name};
 use headstart_kernel::{Counter, Kernel, MemoryOptions, Options, Record, RecordLevel};
 use headstart_scenario::{
     Ground, Machine, PacketRow, ResultsDocument, Run, TransferRecord, WindowRow, cells_of,
@@ -13,7 +13,7 @@ use headstart_scenario::{
 
 use crate::client::find_curl;
 use crate::error::CompareError;
-use crate::plan::{Plan, Runner};
+use crate::plan::{CongestionControl, Plan, Runner};
 use crate::server::find_nginx;
 use crate::visit::{Measured, Visit, Visited};
 
@@ -73,14 +73,17 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, CompareError> {
     let started = SystemTime::now();
     let clock = Instant::now();
     let (nginx, curl) = (find_nginx()?, find_curl()?);
-    let ours: Vec<Params> = plan
+    // One start-up may take part several times; its parameters are those of the batch that runs.
+    let mut ours: Vec<Params> = Vec::new();
+    for params in plan
         .runners
         .iter()
-        .filter_map(|runner| match runner {
-            Runner::Ours(params) => Some(*params),
-            Runner::Native(_) => None,
-        })
-        .collect();
+        .filter_map(|runner| runner.control.params())
+    {
+        if ours.iter().all(|other| other.startup() != params.startup()) {
+            ours.push(*params);
+        }
+    }
     let options = Options {
         startups: ours,
         record_level: RecordLevel::Decisions,
@@ -98,7 +101,7 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, CompareError> {
     };
     let mut measured: Vec<Measured> = Vec::new();
     let (mut packets, mut samples_lost) = (0, 0);
-    for repeat in 0..plan.repeat {
+    for repeat in plan.first_repeat..plan.first_repeat + plan.repeat {
         for (first, runners) in batches(&plan.order(repeat), plan.side_by_side) {
             for visited in run.side_by_side(repeat, first, &runners)? {
                 packets += visited.packets;
@@ -122,14 +125,23 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, CompareError> {
     Ok(outcome)
 }
 
-/// The runners of one repeat in groups that run side by side, each with the position of its first.
+/// The runners of one repeat in groups that run side by side, each with the position of its first. The kernel
+/// has one set of parameters for a start-up, so no two of the same one are in a group.
 fn batches(order: &[Runner], side_by_side: usize) -> Vec<(usize, Vec<Runner>)> {
-    let size = side_by_side.max(1);
-    order
-        .chunks(size)
-        .enumerate()
-        .map(|(i, chunk)| (i * size, chunk.to_vec()))
-        .collect()
+    let mut batches: Vec<(usize, Vec<Runner>)> = Vec::new();
+    for (position, runner) in order.iter().enumerate() {
+        let is_twin = |other: &Runner| {
+            let ours = matches!(runner.control, CongestionControl::Ours(_));
+            ours && other.control.name() == runner.control.name()
+        };
+        match batches.last_mut() {
+            Some((_, batch)) if batch.len() < side_by_side && !batch.iter().any(is_twin) => {
+                batch.push(runner.clone());
+            }
+            _ => batches.push((position, vec![runner.clone()])),
+        }
+    }
+    batches
 }
 
 struct WholeRun<'a> {
@@ -153,10 +165,13 @@ impl WholeRun<'_> {
         first: usize,
         runners: &[Runner],
     ) -> Result<Vec<Visited>, CompareError> {
+        for params in runners.iter().filter_map(|runner| runner.control.params()) {
+            self.kernel().set_params(params)?;
+        }
         let visits: Vec<Visit<'_>> = runners
             .iter()
             .enumerate()
-            .map(|(lane, &runner)| self.visit(repeat, first + lane, lane, runner))
+            .map(|(lane, runner)| self.visit(repeat, first + lane, lane, runner))
             .collect();
         let outcomes: Vec<Result<Visited, CompareError>> = std::thread::scope(|scope| {
             let threads: Vec<_> = visits
@@ -174,16 +189,21 @@ impl WholeRun<'_> {
         });
         let mut visited = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         let records = self.kernel().take_records()?;
-        for transfer in visited
-            .iter_mut()
-            .flat_map(|visited| &mut visited.transfers)
-        {
-            name_the_exit(transfer, &records);
+        for (visited, runner) in visited.iter_mut().zip(runners) {
+            for transfer in &mut visited.transfers {
+                name_the_exit(transfer, &runner.control, &records);
+            }
         }
         Ok(visited)
     }
 
-    fn visit(&self, repeat: u32, position: usize, lane: usize, runner: Runner) -> Visit<'_> {
+    fn visit<'a>(
+        &'a self,
+        repeat: u32,
+        position: usize,
+        lane: usize,
+        runner: &'a Runner,
+    ) -> Visit<'a> {
         let cases = self.plan.scenario.cases.len();
         let before = repeat as usize * self.plan.runners.len() + position;
         Visit {
@@ -214,20 +234,26 @@ impl WholeRun<'_> {
     }
 }
 
-/// The start-up's last word on the transfer, and the window at that moment.
-fn name_the_exit(transfer: &mut Measured, records: &[Record]) {
+/// The reason with which the start-up left, and the window at that moment; else how slow start ended, as the
+/// windows show it.
+fn name_the_exit(transfer: &mut Measured, control: &CongestionControl, records: &[Record]) {
     let during = transfer.began_ns..=transfer.ended_ns + 1_000_000;
-    let last = records.iter().rfind(|record| {
+    let of_transfer = |record: &&Record| {
         record.remote_addr == transfer.client
             && record.remote_port == transfer.port
             && during.contains(&record.at_ns)
-            && record.verdict.why != 0
-            && !matches!(
-                record.verdict.phase(),
-                Some(Phase::OpenLoop | Phase::Clocked)
-            )
-    });
-    if let Some(record) = last {
+    };
+    let mut endings = records.iter().filter(of_transfer);
+    let left = endings
+        .clone()
+        .find(|record| record.verdict.ending() == Ending::Left);
+    let rests = || endings.rfind(|record| record.verdict.ending() == Ending::Rests);
+    if let Some(left_by_loss) = stacks_own(control) {
+        if let Some((why, cwnd_pkts)) = slow_start_end(left_by_loss, transfer) {
+            transfer.record.exit_why = Some(why_name(why).to_owned());
+            transfer.record.exit_cwnd_pkts = Some(cwnd_pkts);
+        }
+    } else if let Some(record) = left.or_else(rests) {
         let set = record.verdict.cwnd_pkts;
         let cwnd_pkts = if set == 0 {
             record.event.cwnd_pkts
@@ -239,17 +265,61 @@ fn name_the_exit(transfer: &mut Measured, records: &[Record]) {
     }
 }
 
+/// Where the stack's own slow start is used: what a loss leaves of the window.
+fn stacks_own(control: &CongestionControl) -> Option<f64> {
+    match control {
+        CongestionControl::Native("cubic") => Some(CUBIC_LEAVES),
+        CongestionControl::Native("reno") => Some(RENO_LEAVES),
+        CongestionControl::Native(_) => None,
+        CongestionControl::Ours(params) => {
+            let own = params.startup().name() == "su_standard" && params.get("hystart") == Some(1);
+            let reno = params.get("reno") == Some(1);
+            own.then_some(if reno { RENO_LEAVES } else { CUBIC_LEAVES })
+        }
+    }
+}
+
+/// How and at which window slow start ended where the stack's own is used: where ssthresh first has a value. By a
+/// loss, when something has been sent again by then, and then the window was ssthresh over what a loss leaves of
+/// it. `None` where it did not end, or had ended before the transfer.
+fn slow_start_end(left_by_loss: f64, transfer: &Measured) -> Option<(u8, u32)> {
+    let windows = &transfer.windows;
+    let ends = windows.iter().position(|row| row.ssthresh_pkts.is_some())?;
+    // A connection that has lost in an earlier transfer has a threshold from the first look on.
+    ends.checked_sub(1)?;
+    let row = windows.get(ends)?;
+    let ssthresh_pkts = row.ssthresh_pkts?;
+    let resent = transfer.packets.iter().any(|packet| {
+        packet.retransmission && packet.t_ms <= row.t_ms + RETRANSMISSION_REACHES_ROUTER_MS
+    });
+    match resent {
+        false => Some((WHY_SSTHRESH, ssthresh_pkts)),
+        true => Some((
+            WHY_ORDINARY_LOSS,
+            (f64::from(ssthresh_pkts) / left_by_loss).round() as u32,
+        )),
+    }
+}
+
+/// What a loss leaves of the window: CUBIC's beta in Linux, 717/1024 (RFC 9438, 4.6: 0.7); Reno's half (RFC 5681).
+const CUBIC_LEAVES: f64 = 717.0 / 1024.0;
+const RENO_LEAVES: f64 = 0.5;
+/// From the look at a window to the router's at the packet that leaves by it.
+const RETRANSMISSION_REACHES_ROUTER_MS: f64 = 1.0;
+
 fn gather(plan: &Plan, measured: Vec<Measured>, packets: u64) -> Outcome {
     let mut transfers = Vec::new();
     let mut packet_rows = Vec::new();
     let mut windows = Vec::new();
     for transfer in measured {
         transfers.push(transfer.record);
-        packet_rows.extend(transfer.packets);
-        windows.extend(transfer.windows);
+        if plan.scenario.compare.details {
+            packet_rows.extend(transfer.packets);
+            windows.extend(transfer.windows);
+        }
     }
     // Results are shown in the order of the scenario, whatever the order of the run.
-    let position = |name: &str| plan.runners.iter().position(|runner| runner.name() == name);
+    let position = |name: &str| plan.runners.iter().position(|runner| runner.label == name);
     let case = |record: &TransferRecord| {
         plan.scenario
             .cases

@@ -7,13 +7,13 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use headstart_core::INFINITE_SSTHRESH;
-use headstart_kernel::{Kernel, Prefix, Sample};
+use headstart_kernel::{Kernel, PathEntry, Prefix, Sample};
 use headstart_path::Emulation;
 use headstart_scenario::{Case, Direction, PacketRow, TransferRecord, WindowRow};
 
 use crate::client::{CurlClient, Fetched};
 use crate::error::CompareError;
-use crate::plan::{Plan, Runner};
+use crate::plan::{CongestionControl, Plan, Runner};
 use crate::run::Control;
 use crate::server::NginxServer;
 use crate::wire::{self, WireTransfer};
@@ -29,7 +29,7 @@ pub(crate) struct Visit<'a> {
     pub(crate) nginx: &'a Path,
     pub(crate) curl: &'a Path,
     pub(crate) control: &'a Control,
-    pub(crate) runner: Runner,
+    pub(crate) runner: &'a Runner,
     pub(crate) repeat: u32,
     pub(crate) lane: u8,
     /// The position of the visit's first transfer in the order of the run.
@@ -43,6 +43,12 @@ pub(crate) struct Visited {
     pub(crate) packets: u64,
     /// Looks at the window that were lost.
     pub(crate) samples_lost: u64,
+}
+
+/// What a warming transfer left in the path memory.
+struct Warmed {
+    bytes: u64,
+    memory: Vec<PathEntry>,
 }
 
 /// One measured transfer.
@@ -70,10 +76,14 @@ impl Visit<'_> {
             .flatten()
             .map(|size| size.bytes())
             .collect();
-        let server =
-            NginxServer::start(self.nginx, emulation.server(), self.runner.name(), &sizes)?;
+        let server = NginxServer::start(
+            self.nginx,
+            emulation.server(),
+            self.runner.control.name(),
+            &sizes,
+        )?;
         let mut transfers = Vec::new();
-        let mut warmed_bytes = 0;
+        let mut warmed = None;
         for case in &self.plan.scenario.cases {
             let client = CurlClient {
                 curl: self.curl,
@@ -81,7 +91,7 @@ impl Visit<'_> {
                 server: emulation.server().addr_v4().into(),
                 control: self.control,
             };
-            let fetched = self.fetch(&client, case, &mut warmed_bytes)?;
+            let fetched = self.fetch(&client, case, &mut warmed)?;
             self.settle();
             let samples = server.watch.take_samples()?;
             let log = emulation.take_packets();
@@ -101,7 +111,7 @@ impl Visit<'_> {
                 program: "nginx",
                 cause: format!(
                     "the kernel refused its connections the congestion control {}",
-                    self.runner.name()
+                    self.runner.control.name()
                 ),
             });
         }
@@ -130,7 +140,7 @@ impl Visit<'_> {
         &self,
         emulation: &Emulation,
     ) -> Result<Option<headstart_kernel::Attachment>, CompareError> {
-        if matches!(self.runner, Runner::Native(_)) {
+        if matches!(self.runner.control, CongestionControl::Native(_)) {
             return Ok(None);
         }
         let marker = self.kernel().marker()?;
@@ -142,32 +152,52 @@ impl Visit<'_> {
         &self,
         client: &CurlClient<'_>,
         case: &Case,
-        warmed_bytes: &mut u64,
+        warmed: &mut Option<Warmed>,
     ) -> Result<Fetched, CompareError> {
         let bytes = case.bytes().bytes();
         match case {
             Case::NewCold { .. } => {
                 self.forget(client)?;
-                *warmed_bytes = 0;
                 client.fetch(bytes)
             }
             Case::ResumeWarm {
                 warm_bytes, idle, ..
             } => {
                 self.forget(client)?;
-                *warmed_bytes = warm_bytes.bytes();
                 client.fetch_rest_fetch(warm_bytes.bytes(), idle.as_duration(), bytes)
             }
             Case::NewWarm { warm_bytes, .. } => {
-                if *warmed_bytes < warm_bytes.bytes() {
-                    self.forget(client)?;
-                    client.fetch(warm_bytes.bytes())?;
-                    self.settle();
-                    *warmed_bytes = warm_bytes.bytes();
-                }
+                self.warm(client, warm_bytes.bytes(), warmed)?;
                 client.fetch(bytes)
             }
         }
+    }
+
+    /// Leaves the memory as a first transfer of `bytes` leaves it: by making one, or as it was after that of an
+    /// earlier case. What the cases in between have taught is not in it.
+    fn warm(
+        &self,
+        client: &CurlClient<'_>,
+        bytes: u64,
+        warmed: &mut Option<Warmed>,
+    ) -> Result<(), CompareError> {
+        self.forget(client)?;
+        match warmed {
+            Some(earlier) if earlier.bytes == bytes => {
+                for entry in &earlier.memory {
+                    self.kernel().remember(entry)?;
+                }
+            }
+            _ => {
+                client.fetch(bytes)?;
+                self.settle();
+                let prefix = Prefix::of(client.namespace.addr_v4().into(), PREFIX_BITS);
+                let mut memory = self.kernel().paths()?;
+                memory.retain(|entry| entry.prefix == prefix);
+                *warmed = Some(Warmed { bytes, memory });
+            }
+        }
+        Ok(())
     }
 
     fn forget(&self, client: &CurlClient<'_>) -> Result<(), CompareError> {
@@ -190,11 +220,13 @@ impl Visit<'_> {
         samples: &[Sample],
         client: IpAddr,
     ) -> Measured {
-        let startup = self.runner.name().to_owned();
+        let startup = self.runner.label.clone();
+        let path = &self.plan.scenario.path_name;
         let (bytes, kind, repeat) = (case.bytes().bytes(), case.kind(), self.repeat);
         let packets = seen.packets.iter().map(|packet| PacketRow {
             startup: startup.clone(),
             on: self.plan.ground,
+            path: path.clone(),
             case: kind,
             bytes,
             repeat,
@@ -217,6 +249,7 @@ impl Visit<'_> {
         let windows = samples.iter().filter(in_transfer).map(|sample| WindowRow {
             startup: startup.clone(),
             on: self.plan.ground,
+            path: path.clone(),
             case: kind,
             bytes,
             repeat,
@@ -237,6 +270,7 @@ impl Visit<'_> {
             record: TransferRecord {
                 startup: startup.clone(),
                 on: self.plan.ground,
+                path: path.clone(),
                 case: kind,
                 repeat,
                 order,
@@ -244,7 +278,7 @@ impl Visit<'_> {
                 bytes,
                 fct_ms: fetched.total_ms,
                 connect_ms: fetched.connect_ms,
-                limit_ms: self.plan.limit_ms(case),
+                limit_ms: self.plan.scenario.path.limit_ms(case),
                 retransmitted_pkts: seen.retransmitted_pkts,
                 router_drops: seen.router_drops,
                 exit_why: None,

@@ -284,6 +284,39 @@ impl Verdict {
         .into_iter()
         .find(|phase| *phase as u8 == self.phase)
     }
+
+    /// What the verdict says of the start-up's end.
+    pub fn ending(&self) -> Ending {
+        let sets_a_window = [WHY_INITIAL_WINDOW, WHY_RESTART_WINDOW].contains(&self.why);
+        match self.phase() {
+            _ if self.why == 0 || sets_a_window => Ending::None,
+            Some(Phase::Native | Phase::Recovering) => Ending::Left,
+            Some(Phase::Armed) if self.why == WHY_APP_LIMITED => Ending::Rests,
+            _ => Ending::None,
+        }
+    }
+}
+
+/// `SU_WHY_ORDINARY_LOSS`: a loss ended slow start.
+pub const WHY_ORDINARY_LOSS: u8 = 17;
+/// `SU_WHY_SSTHRESH`: the window has reached ssthresh.
+pub const WHY_SSTHRESH: u8 = 25;
+/// `SU_WHY_INITIAL_WINDOW`: a window is set, and the stack goes on with it.
+const WHY_INITIAL_WINDOW: u8 = 1;
+/// `SU_WHY_APP_LIMITED`: the data ended before the window did.
+const WHY_APP_LIMITED: u8 = 11;
+/// `SU_WHY_RESTART_WINDOW`: as the initial window, after a pause.
+const WHY_RESTART_WINDOW: u8 = 18;
+
+/// What a verdict says of the start-up's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Nothing: it goes on, or there was none.
+    None,
+    /// The data ended first; the window stands for what comes next.
+    Rests,
+    /// The start-up leaves, with the verdict's reason.
+    Left,
 }
 
 #[repr(C)]

@@ -10,8 +10,9 @@ mod registry;
 mod startup;
 
 pub use abi::{
-    Ended, Event, EventKind, Evidence, INFINITE_SSTHRESH, LossKind, MemoryWords, OPEN_END,
-    ParamWords, Path, Phase, Proof, Recovery, StateWords, Verdict, why_help, why_name,
+    Ended, Ending, Event, EventKind, Evidence, INFINITE_SSTHRESH, LossKind, MemoryWords, OPEN_END,
+    ParamWords, Path, Phase, Proof, Recovery, StateWords, Verdict, WHY_ORDINARY_LOSS, WHY_SSTHRESH,
+    why_help, why_name,
 };
 pub use memory::{Learnt, MemoryParams, learn};
 pub use registry::{Param, ParamError, Params, Startup, UnknownStartup};

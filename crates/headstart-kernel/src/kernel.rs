@@ -228,6 +228,19 @@ impl Kernel {
         self.set_config(&config)
     }
 
+    /// Gives a start-up that is loaded other parameters, for connections that open from now on. Those that are
+    /// open go on with the new ones, too.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn set_params(&self, params: &Params) -> Result<(), KernelError> {
+        let mut config = self.config()?;
+        if let Some(slot) = config.params.get_mut(params.startup().number() as usize) {
+            *slot = *params.words();
+        }
+        self.set_config(&config)
+    }
+
     fn config(&self) -> Result<RawConfig, KernelError> {
         let bytes = self
             .map("hs_configs")?

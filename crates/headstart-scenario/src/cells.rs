@@ -7,11 +7,11 @@ use crate::{Cell, Exit, Extremes, Summary, TransferRecord};
 /// The start-up that all others are held against: the kernel's own default.
 pub const NATIVE_STARTUP: &str = "cubic";
 
-/// Summarises `transfers` into one cell for each start-up, ground, case and size.
+/// Summarises `transfers` into one cell for each start-up, ground, path, case and size.
 ///
 /// Cells stand in the order in which their first transfer stands in `transfers`. Transfers that are not valid are counted and
 /// otherwise left out. `ratio_to_native` is the cell's median over the median of the [`NATIVE_STARTUP`] cell of the same
-/// ground, case and size among the same `transfers`; it is absent where there is none.
+/// ground, path, case and size among the same `transfers`; it is absent where there is none.
 pub fn cells_of(transfers: &[TransferRecord]) -> Vec<Cell> {
     let mut groups: Vec<Vec<&TransferRecord>> = Vec::new();
     for transfer in transfers {
@@ -31,7 +31,10 @@ pub fn cells_of(transfers: &[TransferRecord]) -> Vec<Cell> {
         .collect();
     for cell in &mut cells {
         let native = natives.iter().find(|native| {
-            native.on == cell.on && native.case == cell.case && native.bytes == cell.bytes
+            native.on == cell.on
+                && native.path == cell.path
+                && native.case == cell.case
+                && native.bytes == cell.bytes
         });
         cell.ratio_to_native = native
             .and_then(|native| native.fct_ms)
@@ -42,7 +45,11 @@ pub fn cells_of(transfers: &[TransferRecord]) -> Vec<Cell> {
 }
 
 fn same_cell(a: &TransferRecord, b: &TransferRecord) -> bool {
-    a.startup == b.startup && a.on == b.on && a.case == b.case && a.bytes == b.bytes
+    a.startup == b.startup
+        && a.on == b.on
+        && a.path == b.path
+        && a.case == b.case
+        && a.bytes == b.bytes
 }
 
 fn cell_of(transfers: &[&TransferRecord]) -> Cell {
@@ -57,6 +64,7 @@ fn cell_of(transfers: &[&TransferRecord]) -> Cell {
     Cell {
         startup: first.startup.clone(),
         on: first.on,
+        path: first.path.clone(),
         case: first.case,
         bytes: first.bytes,
         n: count(valid.len()),
@@ -124,6 +132,7 @@ mod tests {
         TransferRecord {
             startup: startup.to_owned(),
             on: Ground::Kernel,
+            path: None,
             case,
             repeat: 0,
             order: 0,

@@ -24,6 +24,7 @@ pub(crate) fn of_transfers(rows: &[TransferRecord]) -> Result<RecordBatch, Arrow
     batch(vec![
         texts("startup", rows, |row| &row.startup),
         texts("on", rows, |row| row.on.name()),
+        maybe_texts("path", rows, |row| row.path.as_deref()),
         texts("case", rows, |row| row.case.name()),
         counts("repeat", rows, |row| row.repeat),
         counts("order", rows, |row| row.order),
@@ -46,6 +47,7 @@ pub(crate) fn of_packets(rows: &[PacketRow]) -> Result<RecordBatch, ArrowError> 
     batch(vec![
         texts("startup", rows, |row| &row.startup),
         texts("on", rows, |row| row.on.name()),
+        maybe_texts("path", rows, |row| row.path.as_deref()),
         texts("case", rows, |row| row.case.name()),
         large_counts("bytes", rows, |row| row.bytes),
         counts("repeat", rows, |row| row.repeat),
@@ -64,6 +66,7 @@ pub(crate) fn of_windows(rows: &[WindowRow]) -> Result<RecordBatch, ArrowError> 
     batch(vec![
         texts("startup", rows, |row| &row.startup),
         texts("on", rows, |row| row.on.name()),
+        maybe_texts("path", rows, |row| row.path.as_deref()),
         texts("case", rows, |row| row.case.name()),
         large_counts("bytes", rows, |row| row.bytes),
         counts("repeat", rows, |row| row.repeat),

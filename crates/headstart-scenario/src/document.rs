@@ -23,7 +23,7 @@ pub struct ResultsDocument {
     pub started: Option<String>,
     /// Where it ran.
     pub machine: Machine,
-    /// One cell for each start-up, ground, case and size.
+    /// One cell for each start-up, ground, path, case and size.
     pub cells: Vec<Cell>,
     /// One for each start-up and `[[traffic]]` of a simulation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -65,6 +65,9 @@ pub struct Cell {
     pub startup: String,
     /// Where it ran.
     pub on: Ground,
+    /// The path's name, where the scenario names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// What was asked of the connection.
     pub case: CaseKind,
     /// The size of the transfers in bytes.

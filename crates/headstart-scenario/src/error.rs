@@ -190,6 +190,29 @@ pub enum Fault {
         /// The start-up's name.
         name: String,
     },
+    /// Two paths that the results could not tell apart.
+    #[error("a path named \"{name}\" stands above already; give one of the two another name")]
+    DuplicatePath {
+        /// The path's name.
+        name: String,
+    },
+    /// Traffic is for one path.
+    #[error(
+        "[[traffic]] is simulated on one path; keep one of the [[path]]s, or remove the traffic"
+    )]
+    TrafficOnPaths,
+    /// A case with one size and with several.
+    #[error("\"bytes\" and \"sizes\" say the same; keep one of them")]
+    BytesAndSizes,
+    /// A start-up with parameters that do not end.
+    #[error(
+        "\"{name}\" is no start-up with parameters; write it like \"su_standard{{hystart=0}}\", several \
+         parameters with a \";\" between them"
+    )]
+    Braces {
+        /// What was given.
+        name: String,
+    },
     /// Parameters of a start-up that does not run.
     #[error(
         "[startup.{name}] has no effect, for \"{name}\" is not in startups of [compare]; add it \

@@ -1,15 +1,14 @@
 //! From the TOML document to the [`Scenario`], table by table in the order of the file.
 
+mod cases;
 mod path;
 mod traffic;
 mod transport;
 
-use headstart_link::Span;
-
 use crate::reader::{Key, Source, Table};
+use crate::scenario::OnPath;
 use crate::{
-    Case, CaseKind, Client, Compare, Fault, Listed, Parameter, Scenario, ScenarioError, Server,
-    Transfer,
+    Client, Compare, Fault, Listed, Parameter, PathSpec, Scenario, ScenarioError, Server, Transfer,
 };
 
 const NAME: Key = Key {
@@ -63,21 +62,13 @@ const REPEAT: Key = Key {
     example: "10",
 };
 
-const KIND: Key = Key {
-    name: "kind",
-    example: "\"new-cold\"",
+const LIMIT: Key = Key {
+    name: "limit_s",
+    example: "15",
 };
-const BYTES: Key = Key {
-    name: "bytes",
-    example: "\"50KiB\"",
-};
-const WARM_BYTES: Key = Key {
-    name: "warm_bytes",
-    example: "\"2MB\"",
-};
-const IDLE: Key = Key {
-    name: "idle",
-    example: "\"10s\"",
+const DETAILS: Key = Key {
+    name: "details",
+    example: "true",
 };
 
 /// What `seed` is when the file says nothing.
@@ -111,29 +102,83 @@ pub(crate) fn scenario(file: &str, text: &str) -> Result<Scenario, ScenarioError
         Some(seed) => seed.whole(0, i64::MAX.cast_unsigned())?,
         None => DEFAULT_SEED,
     };
-    let path = path::path(&top.need(PATH)?.table("in [path]".to_owned())?)?;
+    let paths = paths(&top)?;
     let transfer = transfer(&top)?;
-    let compare = compare(&top)?;
+    let (compare, limit_s) = compare(&top)?;
+    let (path_name, path) = paths[0].clone();
     let sim = traffic::tables(&top, path.forward.clone(), path.reverse.clone(), path::link)?;
-    let cases = match (top.get(CASE), sim.traffic.is_empty()) {
-        // Traffic alone is enough for the simulator.
-        (None, false) => Vec::new(),
-        _ => cases(&top)?,
-    };
+    if paths.len() > 1 && !sim.traffic.is_empty() {
+        return Err(top.need(PATH)?.error(Fault::TrafficOnPaths));
+    }
+    let mut each = Vec::new();
+    for (name, path) in paths {
+        let cases = match (top.get(CASE), sim.traffic.is_empty()) {
+            // Traffic alone is enough for the simulator.
+            (None, false) => Vec::new(),
+            _ => cases::cases(&top, &path)?,
+        };
+        let takes_too_long = |case: &crate::Case| {
+            limit_s.is_some_and(|limit_s| path.limit_ms(case) > limit_s as f64 * 1000.0)
+        };
+        let (left_out, cases) = cases.into_iter().partition(takes_too_long);
+        each.push(OnPath {
+            name,
+            path,
+            cases,
+            left_out,
+        });
+    }
+    let first = each.remove(0);
     let parameters = parameters(&top, &compare)?;
     Ok(Scenario {
         name,
         description,
         seed,
+        path_name,
         path,
         transfer,
         compare,
-        cases,
+        cases: first.cases,
+        left_out: first.left_out,
         parameters,
         sim,
+        other_paths: each,
         file: file.to_owned(),
         source: text.to_owned(),
     })
+}
+
+/// `[path]`, or each `[[path]]` with its name.
+fn paths(top: &Table<'_>) -> Result<Vec<(Option<String>, PathSpec)>, ScenarioError> {
+    let value = top.need(PATH)?;
+    if !value.is_list() {
+        let table = value.table("in [path]".to_owned())?;
+        let name = match table.get(NAME) {
+            Some(name) => Some(name.words(NAME)?.to_owned()),
+            None => None,
+        };
+        return Ok(vec![(name, path::path(&table)?)]);
+    }
+    let mut paths: Vec<(Option<String>, PathSpec)> = Vec::new();
+    for item in value.list("a table, or a list of tables")? {
+        let table = item.table("in [[path]]".to_owned())?;
+        let name = table.need(NAME)?.words(NAME)?.to_owned();
+        if paths
+            .iter()
+            .any(|(earlier, _)| earlier.as_ref() == Some(&name))
+        {
+            return Err(item.error(Fault::DuplicatePath { name }));
+        }
+        paths.push((Some(name), path::path(&table)?));
+    }
+    if paths.is_empty() {
+        return Err(value.error(Fault::Empty {
+            key: PATH.name,
+            place: top.place.clone(),
+            example: "[[path]]".to_owned(),
+        }));
+    }
+    Ok(paths)
 }
 
 fn transfer(top: &Table<'_>) -> Result<Transfer, ScenarioError> {
@@ -154,9 +199,10 @@ fn transfer(top: &Table<'_>) -> Result<Transfer, ScenarioError> {
     })
 }
 
-fn compare(top: &Table<'_>) -> Result<Compare, ScenarioError> {
+/// The table, and its `limit_s`.
+fn compare(top: &Table<'_>) -> Result<(Compare, Option<u64>), ScenarioError> {
     let table = top.need(COMPARE)?.table("in [compare]".to_owned())?;
-    table.only(&[STARTUPS, REPEAT])?;
+    table.only(&[STARTUPS, REPEAT, LIMIT, DETAILS])?;
     let list = table.need(STARTUPS)?;
     let mut startups: Vec<Listed> = Vec::new();
     for item in list.list("a list of strings")? {
@@ -164,10 +210,8 @@ fn compare(top: &Table<'_>) -> Result<Compare, ScenarioError> {
         if startups.iter().any(|earlier| earlier.name == name) {
             return Err(item.error(Fault::DuplicateStartup { name }));
         }
-        startups.push(Listed {
-            name,
-            line: item.line,
-        });
+        let listed = Listed::parse(&name, item.line);
+        startups.push(listed.ok_or_else(|| item.error(Fault::Braces { name }))?);
     }
     if startups.is_empty() {
         return Err(list.error(Fault::Empty {
@@ -177,93 +221,20 @@ fn compare(top: &Table<'_>) -> Result<Compare, ScenarioError> {
         }));
     }
     let repeat = table.need(REPEAT)?.whole(1, u64::from(u32::MAX))?;
-    Ok(Compare {
+    let details = match table.get(DETAILS) {
+        Some(details) => details.flag()?,
+        None => true,
+    };
+    let limit_s = match table.get(LIMIT) {
+        Some(limit) => Some(limit.whole(1, u64::from(u32::MAX))?),
+        None => None,
+    };
+    let compare = Compare {
         startups,
+        details,
         repeat: u32::try_from(repeat).unwrap_or(u32::MAX),
-    })
-}
-
-fn cases(top: &Table<'_>) -> Result<Vec<Case>, ScenarioError> {
-    let list = top.need(CASE)?;
-    let mut cases: Vec<(Case, usize)> = Vec::new();
-    for item in list.list("a list of tables")? {
-        let table = item.table("in [[case]]".to_owned())?;
-        let case = case(&table)?;
-        let twin = cases
-            .iter()
-            .find(|(earlier, _)| earlier.kind() == case.kind() && earlier.bytes() == case.bytes());
-        if let Some((_, first_line)) = twin {
-            return Err(item.error(Fault::DuplicateCase {
-                kind: case.kind(),
-                bytes: case.bytes(),
-                first_line: *first_line,
-            }));
-        }
-        cases.push((case, item.line));
-    }
-    if cases.is_empty() {
-        return Err(list.error(Fault::Empty {
-            key: CASE.name,
-            place: top.place.clone(),
-            example: "[[case]]".to_owned(),
-        }));
-    }
-    Ok(cases.into_iter().map(|(case, _)| case).collect())
-}
-
-fn case(table: &Table<'_>) -> Result<Case, ScenarioError> {
-    table.only(&[KIND, BYTES, WARM_BYTES, IDLE])?;
-    let kind = table.need(KIND)?;
-    if kind.text()? == "stale" {
-        return Err(kind.error(Fault::StaleCase));
-    }
-    let kind = kind.one_of("kind", &CaseKind::ALL.map(|kind| (kind.name(), kind)))?;
-    let bytes = table.need(BYTES)?.size(BYTES)?;
-    match kind {
-        CaseKind::NewCold => {
-            refuse(table, WARM_BYTES, kind, "\"resume-warm\" or \"new-warm\"")?;
-            refuse(table, IDLE, kind, "\"resume-warm\"")?;
-            Ok(Case::NewCold { bytes })
-        }
-        CaseKind::ResumeWarm => {
-            let warm_bytes = table.need(WARM_BYTES)?.size(WARM_BYTES)?;
-            let idle: Span = table.need(IDLE)?.parsed(IDLE)?;
-            if idle == Span::ZERO {
-                return Err(table.need(IDLE)?.error(Fault::Zero {
-                    key: IDLE.name,
-                    place: table.place.clone(),
-                    least: "\"1ms\"",
-                }));
-            }
-            Ok(Case::ResumeWarm {
-                bytes,
-                warm_bytes,
-                idle,
-            })
-        }
-        CaseKind::NewWarm => {
-            refuse(table, IDLE, kind, "\"resume-warm\"")?;
-            let warm_bytes = table.need(WARM_BYTES)?.size(WARM_BYTES)?;
-            Ok(Case::NewWarm { bytes, warm_bytes })
-        }
-    }
-}
-
-/// Refuses `key` in a case of a kind that has no use for it.
-fn refuse(
-    table: &Table<'_>,
-    key: Key,
-    kind: CaseKind,
-    instead: &'static str,
-) -> Result<(), ScenarioError> {
-    match table.get(key) {
-        Some(value) => Err(value.error(Fault::NotOfKind {
-            key: key.name,
-            kind,
-            instead,
-        })),
-        None => Ok(()),
-    }
+    };
+    Ok((compare, limit_s))
 }
 
 fn parameters(top: &Table<'_>, compare: &Compare) -> Result<Vec<Parameter>, ScenarioError> {
@@ -274,7 +245,11 @@ fn parameters(top: &Table<'_>, compare: &Compare) -> Result<Vec<Parameter>, Scen
     let mut parameters = Vec::new();
     for (startup, value) in tables.entries(STARTUP.example) {
         let table = value.table(format!("in [startup.{startup}]"))?;
-        if !compare.startups.iter().any(|listed| listed.name == startup) {
+        if !compare
+            .startups
+            .iter()
+            .any(|listed| listed.startup == startup)
+        {
             return Err(value.error(Fault::UnusedStartup { name: startup }));
         }
         for (name, value) in table.entries("4") {

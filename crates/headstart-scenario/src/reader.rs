@@ -376,6 +376,11 @@ impl<'a> Value<'a> {
         Ok(size)
     }
 
+    /// Whether it is a list.
+    pub(crate) fn is_list(&self) -> bool {
+        self.value.as_array().is_some()
+    }
+
     /// The value as a table that stands `place`.
     ///
     /// # Errors

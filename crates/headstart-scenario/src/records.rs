@@ -27,13 +27,15 @@ impl Ground {
     }
 }
 
-/// One measured transfer. `startup`, `on`, `case`, `bytes` and `repeat` name it; the packet and window rows carry the same.
-#[derive(Clone, Debug, PartialEq)]
+/// One measured transfer. `startup`, `on`, `path`, `case`, `bytes` and `repeat` name it; the packet and window rows carry the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TransferRecord {
     /// The start-up's name.
     pub startup: String,
     /// Where it ran.
     pub on: Ground,
+    /// The path's name, where the scenario names it.
+    pub path: Option<String>,
     /// What was asked of the connection.
     pub case: CaseKind,
     /// Which repeat of the cell it is, from 0.
@@ -93,6 +95,8 @@ pub struct PacketRow {
     pub startup: String,
     /// Where it ran.
     pub on: Ground,
+    /// The path's name, where the scenario names it.
+    pub path: Option<String>,
     /// What was asked of the connection.
     pub case: CaseKind,
     /// The size of the transfer in bytes.
@@ -122,6 +126,8 @@ pub struct WindowRow {
     pub startup: String,
     /// Where it ran.
     pub on: Ground,
+    /// The path's name, where the scenario names it.
+    pub path: Option<String>,
     /// What was asked of the connection.
     pub case: CaseKind,
     /// The size of the transfer in bytes.

@@ -17,7 +17,9 @@ pub struct Scenario {
     pub description: String,
     /// The seed of everything that is drawn by lot.
     pub seed: u64,
-    /// The path between server and client.
+    /// The path's name, where the file gives it one; always there with several paths.
+    pub path_name: Option<String>,
+    /// The path between server and client; of several, the first: see [`Scenario::on_each_path`].
     pub path: PathSpec,
     /// Who talks to whom.
     pub transfer: Transfer,
@@ -26,13 +28,25 @@ pub struct Scenario {
     /// What is asked of the connections, in the order of the file; at least one, unless there is
     /// traffic for the simulator.
     pub cases: Vec<Case>,
+    /// Cases that the path takes longer for than `limit_s` of `[compare]`, even at best.
+    pub left_out: Vec<Case>,
     /// Parameters of start-ups, in the order of the file. The names and values are not checked yet:
     /// the registry of start-ups knows them, see [`Scenario::bad_parameter`].
     pub parameters: Vec<Parameter>,
     /// What is said for the simulator alone.
     pub sim: SimTables,
+    pub(crate) other_paths: Vec<OnPath>,
     pub(crate) file: String,
     pub(crate) source: String,
+}
+
+/// A path, and what is asked of connections over it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OnPath {
+    pub(crate) name: Option<String>,
+    pub(crate) path: PathSpec,
+    pub(crate) cases: Vec<Case>,
+    pub(crate) left_out: Vec<Case>,
 }
 
 /// The path between server and client: one bottleneck link each way.
@@ -58,6 +72,15 @@ impl PathSpec {
     /// without the delay of a flow.
     pub const fn rtt(&self) -> Span {
         self.forward.rtt
+    }
+
+    /// The physical limit of a case in ms: a handshake's round trip where there is one, a round trip,
+    /// and the size over the rate. Headers and slow start are not in it.
+    pub fn limit_ms(&self, case: &Case) -> f64 {
+        let round_trips = if case.idle().is_some() { 1.0 } else { 2.0 };
+        let bits = case.bytes().bytes() as f64 * 8.0;
+        let rate = self.forward.rate.nominal().bits_per_s() as f64;
+        round_trips * self.rtt().as_ms_f64() + bits * 1000.0 / rate
     }
 }
 
@@ -114,17 +137,47 @@ pub struct Compare {
     /// The start-ups, in the order of the file; at least one, none twice. The names are not checked
     /// yet: the registry of start-ups and the kernel know them, see [`Scenario::unknown_startup`].
     pub startups: Vec<Listed>,
+    /// Whether the packets and windows of each transfer are kept, or the transfers alone.
+    pub details: bool,
     /// How often each case is measured with each start-up; at least 1.
     pub repeat: u32,
 }
 
-/// A name of the file and where it stands.
+/// A contestant of the file and where it stands: `cubic`, or with parameters of its own
+/// `su_standard{hystart=0}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The name as it was given.
+    /// What it is called in results: the text as it was given.
     pub name: String,
+    /// The start-up's name.
+    pub startup: String,
+    /// The parameters between the braces, not checked yet, as `STARTUP.PARAMETER=VALUE`.
+    pub settings: Vec<String>,
     /// Its line, from 1.
     pub line: usize,
+}
+
+impl Listed {
+    /// Reads `su_standard`, or `su_standard{iw_pkts=10;hystart=0}`. `None` where a brace or a name is missing.
+    pub fn parse(text: &str, line: usize) -> Option<Self> {
+        let text = text.trim();
+        let (startup, settings) = match text.split_once('{') {
+            None => (text, Vec::new()),
+            Some((startup, rest)) => {
+                let inside = rest.strip_suffix('}')?;
+                let settings = inside
+                    .split(';')
+                    .map(|setting| format!("{startup}.{}", setting.trim()));
+                (startup, settings.collect())
+            }
+        };
+        (!startup.is_empty()).then(|| Self {
+            name: text.to_owned(),
+            startup: startup.to_owned(),
+            settings,
+            line,
+        })
+    }
 }
 
 /// One line of a `[startup.NAME]` table.
@@ -190,6 +243,29 @@ impl Scenario {
     /// The text of the file, byte for byte.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// A scenario of one path for each of its paths, in the order of the file.
+    pub fn on_each_path(&self) -> Vec<Scenario> {
+        let alone = Scenario {
+            other_paths: Vec::new(),
+            ..self.clone()
+        };
+        let others = self.other_paths.iter().map(|other| Scenario {
+            path_name: other.name.clone(),
+            path: other.path.clone(),
+            cases: other.cases.clone(),
+            left_out: other.left_out.clone(),
+            ..alone.clone()
+        });
+        let mut each: Vec<Scenario> = others.collect();
+        each.insert(0, alone);
+        each
+    }
+
+    /// Whether there is more than one path in it.
+    pub fn has_several_paths(&self) -> bool {
+        !self.other_paths.is_empty()
     }
 
     /// The parameters given for the start-up `name`.

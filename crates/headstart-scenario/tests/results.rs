@@ -26,6 +26,7 @@ fn transfers() -> Vec<TransferRecord> {
     let native = TransferRecord {
         startup: "cubic".to_owned(),
         on: Ground::Kernel,
+        path: Some("lan".to_owned()),
         case: CaseKind::NewCold,
         repeat: 0,
         order: 1,
@@ -56,6 +57,7 @@ fn packet() -> PacketRow {
     PacketRow {
         startup: "su_fast_start".to_owned(),
         on: Ground::Kernel,
+        path: Some("lan".to_owned()),
         case: CaseKind::NewCold,
         bytes: 1000,
         repeat: 0,
@@ -73,6 +75,7 @@ fn window() -> WindowRow {
     WindowRow {
         startup: "su_fast_start".to_owned(),
         on: Ground::Kernel,
+        path: Some("lan".to_owned()),
         case: CaseKind::NewCold,
         bytes: 1000,
         repeat: 0,
@@ -241,7 +244,7 @@ fn a_run_without_packets_has_empty_files_with_all_columns() {
     write_results(dir.path(), &document(), &scenario(), &[], &[], &[]).unwrap();
     let file = File::open(dir.path().join("packets.parquet")).unwrap();
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
-    assert_eq!(builder.schema().fields().len(), 12);
+    assert_eq!(builder.schema().fields().len(), 13);
     assert_eq!(builder.metadata().file_metadata().num_rows(), 0);
 }
 

@@ -259,3 +259,70 @@ fn files_are_named_from_where_the_scenario_is() {
         "{said}"
     );
 }
+
+const PATHS: &str = r#"
+name = "matrix"
+[[path]]
+name = "slow"
+rate = "1.5mbit"
+rtt = "100ms"
+queue = "drop-tail:1bdp"
+[[path]]
+name = "fast"
+rate = "100mbit"
+rtt = "102ms"
+queue = "drop-tail:0.2bdp"
+[compare]
+startups = ["cubic", "su_standard", "su_standard{hystart=0;iw_pkts=4}"]
+repeat = 1
+limit_s = 15
+details = false
+[[case]]
+kind = "new-cold"
+sizes = ["10kB", "10MB"]
+[[case]]
+kind = "new-warm"
+bytes = "1MB"
+warm_bytes = "4bdp"
+"#;
+
+#[test]
+fn a_scenario_of_several_paths_is_one_of_one_path_for_each() {
+    let each = Scenario::parse("m.toml", PATHS).unwrap().on_each_path();
+    let names: Vec<_> = each.iter().map(|one| one.path_name.as_deref()).collect();
+    assert_eq!(names, [Some("slow"), Some("fast")]);
+    assert!(each.iter().all(|one| !one.has_several_paths()));
+    assert_eq!(each[1].path.rtt(), ms(102));
+    // 1.5 Mbit/s for 100 ms, and 100 Mbit/s for 102 ms, four times.
+    let warm = |one: &Scenario| one.cases.last().and_then(|case| case.warm_bytes());
+    assert_eq!(warm(&each[0]), Some(ByteSize::from_bytes(4 * 18_750)));
+    assert_eq!(warm(&each[1]), Some(ByteSize::from_bytes(4 * 1_275_000)));
+}
+
+#[test]
+fn what_a_path_takes_too_long_for_is_left_out_and_told() {
+    let each = Scenario::parse("m.toml", PATHS).unwrap().on_each_path();
+    let sizes = |cases: &[Case]| {
+        cases
+            .iter()
+            .map(|case| case.bytes().bytes())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(&each[0].cases), [10_000, 1_000_000]);
+    assert_eq!(sizes(&each[0].left_out), [10_000_000]);
+    assert_eq!(sizes(&each[1].cases), [10_000, 10_000_000, 1_000_000]);
+    assert!(each[1].left_out.is_empty());
+}
+
+#[test]
+fn a_start_up_can_stand_twice_with_parameters_of_its_own() {
+    let scenario = Scenario::parse("m.toml", PATHS).unwrap();
+    let listed = &scenario.compare.startups[2];
+    assert_eq!(listed.name, "su_standard{hystart=0;iw_pkts=4}");
+    assert_eq!(listed.startup, "su_standard");
+    assert_eq!(
+        listed.settings,
+        ["su_standard.hystart=0", "su_standard.iw_pkts=4"]
+    );
+    assert!(!scenario.compare.details);
+}

@@ -274,6 +274,8 @@ fn what_only_the_registry_knows_is_refused_with_the_same_words() {
     let scenario = Scenario::parse("t1.toml", GOOD).unwrap();
     let startup = Listed {
         name: "su_fast_strat".to_owned(),
+        startup: "su_fast_strat".to_owned(),
+        settings: Vec::new(),
         line: 10,
     };
     assert_eq!(
@@ -297,4 +299,20 @@ fn what_only_the_registry_knows_is_refused_with_the_same_words() {
             .to_string(),
         "t1.toml:24: \"maxburst\" in [startup.su_fast_start]: 4 is above 3; give 1 to 3"
     );
+}
+
+#[test]
+fn what_several_paths_sizes_and_parameters_in_braces_need_is_told() {
+    insta::assert_snapshot!(complaints(&[
+        ("[path]\n", "[[path]]\n"),
+        (
+            "[path]\n",
+            "[[path]]\nname = \"a\"\nrate = \"1mbit\"\nrtt = \"1ms\"\nqueue = \"drop-tail:5\"\n[[path]]\nname = \"a\"\n"
+        ),
+        ("bytes = \"50KiB\"", "bytes = \"50KiB\"\nsizes = [\"10kB\"]"),
+        ("bytes = \"50KiB\"", "sizes = []"),
+        ("bytes = \"50KiB\"", "bytes = \"0.5bdp\""),
+        ("\"cubic\"", "\"su_standard{hystart=0\""),
+        ("repeat = 3", "repeat = 3\nlimit_s = 0"),
+    ]));
 }

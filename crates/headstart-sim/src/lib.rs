@@ -25,7 +25,9 @@ mod traffic;
 
 pub use memory::PathMemory;
 pub use network::Route;
-pub use observe::{Observer, Outcome, PacketFate, QueueSample, TransferDone, WindowSample};
+pub use observe::{
+    Observer, Outcome, PacketFate, QueueSample, SlowStartEnd, TransferDone, WindowSample,
+};
 pub use packet::{PacketKind, SimPacket};
 pub use runner::Runner;
 pub use sender::Exit;

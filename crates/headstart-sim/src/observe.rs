@@ -39,10 +39,10 @@ pub struct TransferDone {
     pub timeouts: u32,
     /// The least round trip that its sender saw, in us; 0: none.
     pub min_rtt_us: u32,
-    /// The start-up's last word on it.
+    /// The reason with which the start-up left during it.
     pub exit: Option<Exit>,
-    /// When and at which window its connection's slow start first ended.
-    pub slow_start_end: Option<(u64, u32)>,
+    /// How its connection's slow start first ended.
+    pub slow_start_end: Option<SlowStartEnd>,
 }
 
 impl TransferDone {
@@ -56,6 +56,17 @@ impl TransferDone {
         let rtt_ns = f64::from(self.min_rtt_us) * 1000.0;
         (rtt_ns > 0.0).then(|| self.duration_ns() as f64 / rtt_ns)
     }
+}
+
+/// The moment at which ssthresh first has a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowStartEnd {
+    /// When.
+    pub at_ns: u64,
+    /// The window then; after a loss, still that before it.
+    pub cwnd_pkts: u32,
+    /// The value.
+    pub ssthresh_pkts: u32,
 }
 
 /// A sender at one moment.

@@ -84,6 +84,6 @@ fn hystart_leaves_slow_start_where_the_kernels_does() {
         group(Transport::linux(), Runner::Native, traffic),
     );
     let (done, _) = run(spec);
-    let (_, cwnd_pkts) = done[0].slow_start_end.unwrap();
+    let cwnd_pkts = done[0].slow_start_end.unwrap().cwnd_pkts;
     assert!(cwnd_pkts.abs_diff(1073) <= 53, "{cwnd_pkts}");
 }

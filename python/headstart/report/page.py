@@ -55,7 +55,7 @@ def render_report(results: Results) -> str:
     document = results.document
     return template.render(
         scenario=results.scenario,
-        path=words.path(results.scenario),
+        path=words.paths(results.scenario),
         ends=words.ends(results.scenario),
         verb=document["verb"],
         started=words.moment(document.get("started")),
@@ -76,9 +76,10 @@ def render_report(results: Results) -> str:
 
 def _section(results: Results, case: CaseKey, series: list[Series]) -> CaseSection:
     described = [
-        words.case(listed)
-        for listed in results.scenario["cases"]
-        if CaseKey(listed["kind"], listed["bytes"]) == case
+        (words.path(on["path"]) + " " if on["name"] else "") + words.case(listed)
+        for on in results.scenario["paths"]
+        for listed in on["cases"]
+        if CaseKey(listed["kind"], listed["bytes"], on["name"]) == case
     ]
     panels = figures.time_sequences(results, case, series)
     sequences = [
@@ -89,7 +90,7 @@ def _section(results: Results, case: CaseKey, series: list[Series]) -> CaseSecti
     packets = case.rows(results.packets)
     return CaseSection(
         anchor=case.anchor,
-        title=f"{case.kind}, {words.size(case.bytes)}",
+        title=", ".join([*([case.path] if case.path else []), case.kind, words.size(case.bytes)]),
         sentence=described[0] if described else "",
         glance=glance_of(results, case, series),
         rows=rows_of(results, case, series),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import cycle
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -41,19 +41,30 @@ class Series:
 
 @dataclass(frozen=True)
 class CaseKey:
-    """One case of the run: what was asked, and the size of the transfer."""
+    """One case of the run: what was asked, the size of the transfer, and the path's name if any."""
 
     kind: str
     bytes: int
+    path: str | None = None
+
+    @classmethod
+    def of(cls, cell: dict[str, Any]) -> "CaseKey":
+        """The case of a cell of the document."""
+        return cls(cell["case"], cell["bytes"], cell.get("path"))
 
     @property
     def anchor(self) -> str:
         """Its name within the page."""
-        return f"{self.kind}-{self.bytes}"
+        name = f"{self.kind}-{self.bytes}"
+        return name if self.path is None else f"{self.path}-{name}"
 
     def rows(self, table: pl.DataFrame) -> pl.DataFrame:
         """The rows of `table` that belong to it."""
-        return table.filter((pl.col("case") == self.kind) & (pl.col("bytes") == self.bytes))
+        return table.filter(
+            (pl.col("case") == self.kind)
+            & (pl.col("bytes") == self.bytes)
+            & pl.col("path").eq_missing(pl.lit(self.path, dtype=pl.String))
+        )
 
 
 def series_of(results: Results) -> list[Series]:
@@ -76,8 +87,12 @@ def series_of(results: Results) -> list[Series]:
 
 def cases_of(results: Results) -> list[CaseKey]:
     """All cases of a run, in the order of the scenario."""
-    measured = _distinct(CaseKey(cell["case"], cell["bytes"]) for cell in results.document["cells"])
-    listed = [CaseKey(case["kind"], case["bytes"]) for case in results.scenario["cases"]]
+    measured = _distinct(CaseKey.of(cell) for cell in results.document["cells"])
+    listed = [
+        CaseKey(case["kind"], case["bytes"], on["name"])
+        for on in results.scenario["paths"]
+        for case in on["cases"]
+    ]
     return sorted(measured, key=lambda key: listed.index(key) if key in listed else len(listed))
 
 

@@ -81,7 +81,7 @@ def _cells(results: Results, case: CaseKey) -> dict[tuple[str, str], dict[str, A
     return {
         (cell["startup"], cell["on"]): cell
         for cell in results.document["cells"]
-        if CaseKey(cell["case"], cell["bytes"]) == case
+        if CaseKey.of(cell) == case
     }
 
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from headstart.scenario import Case, Scenario
+from headstart.scenario import Case, Path, Scenario
 
 NOTHING = "–"
 """Stands where there is no value."""
@@ -53,9 +53,16 @@ def queue(spec: str) -> str:
     return f"{limit}-packet {kind} queue" if limit.isdigit() else f"{spec} queue"
 
 
-def path(scenario: Scenario) -> str:
-    """The path between server and client, in one sentence."""
-    link = scenario["path"]
+def paths(scenario: Scenario) -> str:
+    """The path between server and client, in one sentence; of several, how many there are."""
+    every = scenario["paths"]
+    if len(every) == 1:
+        return path(every[0]["path"])
+    return f"{len(every)} paths, each case on each of them."
+
+
+def path(link: Path) -> str:
+    """A path, in one sentence."""
     down, up = rate(link["rate_bits_per_s"]), rate(link["reverse_rate_bits_per_s"])
     rates = f"{down} each way" if down == up else f"{down} from server to client, {up} back"
     there, back = link["delay_ms"], link["reverse_delay_ms"]

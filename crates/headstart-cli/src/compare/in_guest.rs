@@ -8,7 +8,8 @@ use anyhow::Context;
 use headstart_scenario::{ResultsDocument, Scenario};
 use headstart_virtual::{GuestCommand, GuestFiles, INIT, Job, OUT, PROGRESS};
 
-use super::{CompareArgs, print_report, progress_bar};
+use super::work::progress_bar;
+use super::{CompareArgs, print_report};
 use crate::failure::Failure;
 use crate::output;
 use crate::virtual_kernel::{Interruption, here, machine};
@@ -19,7 +20,11 @@ const RESULTS: &str = "results";
 /// The results document, which is written last: a folder that has it is whole.
 const DOCUMENT: &str = "results.json";
 
-pub(super) fn run(args: &CompareArgs, scenario: &Scenario) -> Result<(), Failure> {
+pub(super) fn run(
+    args: &CompareArgs,
+    scenario: &Scenario,
+    legs: &[Scenario],
+) -> Result<(), Failure> {
     let machine = machine(None)?;
     let mut files = GuestFiles::new();
     files.installed("nginx", "nginx-light")?;
@@ -31,7 +36,8 @@ pub(super) fn run(args: &CompareArgs, scenario: &Scenario) -> Result<(), Failure
     command.directory = here()?;
 
     let stop = Interruption::watch()?;
-    let bar = progress_bar(&scenario.name, transfers(args, scenario));
+    let bar = progress_bar(&scenario.name);
+    bar.set_length(transfers(args, scenario, legs));
     let job = Job {
         commands: vec![command],
     };
@@ -76,6 +82,13 @@ fn arguments(args: &CompareArgs) -> Vec<String> {
     if let Some(startups) = &args.startups {
         arguments.push(format!("--startups={}", startups.join(",")));
     }
+    if let Some(paths) = &args.paths {
+        arguments.push(format!("--paths={}", paths.join(",")));
+    }
+    if let Some(sizes) = &args.sizes {
+        let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+        arguments.push(format!("--sizes={}", sizes.join(",")));
+    }
     arguments.extend(args.repeat.map(|repeat| format!("--repeat={repeat}")));
     arguments.extend(args.seed.map(|seed| format!("--seed={seed}")));
     arguments.extend(args.params.iter().map(|param| format!("--param={param}")));
@@ -85,13 +98,14 @@ fn arguments(args: &CompareArgs) -> Vec<String> {
 }
 
 /// For the progress bar: the guest may leave out what its kernel does not have.
-fn transfers(args: &CompareArgs, scenario: &Scenario) -> u64 {
+fn transfers(args: &CompareArgs, scenario: &Scenario, legs: &[Scenario]) -> u64 {
     let startups = match &args.startups {
         Some(startups) => startups.len(),
         None => scenario.compare.startups.len(),
     };
     let repeat = args.repeat.unwrap_or(scenario.compare.repeat);
-    u64::from(repeat) * startups as u64 * scenario.cases.len() as u64
+    let cases: usize = legs.iter().map(|leg| leg.cases.len()).sum();
+    u64::from(repeat) * startups as u64 * cases as u64
 }
 
 /// Copies the folder of results, each file whole or not there, the document last.

@@ -110,7 +110,7 @@ pub(super) fn link(table: &Table<'_>) -> Result<LinkConfig, ScenarioError> {
 
 pub(super) fn path(table: &Table<'_>) -> Result<PathSpec, ScenarioError> {
     let [there, back] = [FORWARD.all(), REVERSE.all()];
-    let known: Vec<Key> = [PRESET, RTT, PRIORITY_DSCP]
+    let known: Vec<Key> = [super::NAME, PRESET, RTT, PRIORITY_DSCP]
         .into_iter()
         .chain(there)
         .chain(back)

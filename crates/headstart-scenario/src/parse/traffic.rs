@@ -172,10 +172,15 @@ fn group(table: &Table<'_>, tables: &SimTables) -> Result<TrafficGroup, Scenario
     let known: Vec<Key> = COMMON.iter().chain(kind.keys()).copied().collect();
     table.only(&known)?;
     let startup = match table.get(STARTUP) {
-        Some(value) => Some(Listed {
-            name: value.words(STARTUP)?.to_owned(),
-            line: value.line,
-        }),
+        Some(value) => {
+            let name = value.words(STARTUP)?;
+            Some(Listed {
+                name: name.to_owned(),
+                startup: name.to_owned(),
+                settings: Vec::new(),
+                line: value.line,
+            })
+        }
         None => None,
     };
     let (route, reverse_route) = routes(table, tables)?;

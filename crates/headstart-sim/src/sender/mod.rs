@@ -149,7 +149,7 @@ pub(crate) struct Sender {
     next_paced_ns: u64,
     startup: Option<Box<StartupGlue>>,
     /// Where slow start was first ended, and when.
-    pub(crate) slow_start_end: Option<(u64, u32)>,
+    pub(crate) slow_start_end: Option<crate::SlowStartEnd>,
 }
 
 impl Sender {

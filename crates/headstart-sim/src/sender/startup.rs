@@ -2,7 +2,8 @@
 //! `bpf/startup.bpf.c` gives them, and the same obedience to the verdicts.
 
 use headstart_core::{
-    Connection, Event, EventKind, INFINITE_SSTHRESH, LossKind, Params, Phase, Recovery, Verdict,
+    Connection, Ending, Event, EventKind, INFINITE_SSTHRESH, LossKind, Params, Phase, Recovery,
+    Verdict,
 };
 
 use super::{Context, Sender, State, UNPACED_PKTS};
@@ -25,8 +26,10 @@ pub(crate) struct StartupGlue {
     verdict: Verdict,
     /// What the application says of the transfer's size; 0: nothing.
     pub(crate) hint_bytes: u64,
-    /// The last reason that was given.
-    said: Option<Exit>,
+    /// The reason with which it left, since it was last asked for.
+    exit: Option<Exit>,
+    /// Whether that is final: not only that the data ended.
+    left: bool,
 }
 
 impl StartupGlue {
@@ -35,7 +38,8 @@ impl StartupGlue {
             connection: Connection::new(params),
             verdict: Verdict::default(),
             hint_bytes: 0,
-            said: None,
+            exit: None,
+            left: false,
         }
     }
 }
@@ -91,9 +95,9 @@ impl Sender {
             false => None,
         };
         let verdict = glue.connection.step(path.as_ref(), event);
-        let opens = matches!(verdict.phase(), Some(Phase::OpenLoop | Phase::Clocked));
-        if verdict.why != 0 && !opens {
-            glue.said = Some(Exit {
+        if verdict.ending() != Ending::None && !glue.left {
+            glue.left = verdict.ending() == Ending::Left;
+            glue.exit = Some(Exit {
                 why: verdict.why,
                 cwnd_pkts: match verdict.cwnd_pkts {
                     0 => event.cwnd_pkts,
@@ -265,13 +269,19 @@ impl Sender {
     /// Slow start ends for the first time where ssthresh first has a value.
     pub(super) fn note_slow_start_end(&mut self, now_ns: u64) {
         if self.slow_start_end.is_none() && self.ssthresh_pkts < INFINITE_SSTHRESH {
-            self.slow_start_end = Some((now_ns, self.cwnd_pkts));
+            self.slow_start_end = Some(crate::SlowStartEnd {
+                at_ns: now_ns,
+                cwnd_pkts: self.cwnd_pkts,
+                ssthresh_pkts: self.ssthresh_pkts,
+            });
         }
     }
 
-    /// What the start-up last said, and forgets it: the next transfer has its own.
+    /// How the start-up left, and forgets it: the next transfer has its own.
     pub(crate) fn take_exit(&mut self) -> Option<Exit> {
-        self.startup.as_mut()?.said.take()
+        let glue = self.startup.as_mut()?;
+        glue.left = false;
+        glue.exit.take()
     }
 
     /// The application tells the transfer's size.

@@ -1,6 +1,6 @@
 //! A `[[case]]` as a run: what `headstart compare` measures on the kernel, in virtual time.
 
-use headstart_core::{INFINITE_SSTHRESH, why_name};
+use headstart_core::{INFINITE_SSTHRESH, WHY_ORDINARY_LOSS, WHY_SSTHRESH, why_name};
 use headstart_link::{Distribution, Span};
 use headstart_scenario::{
     ByteSize, Case, Count, Direction, Ground, PacketRow, Sizes, Traffic, TransferRecord, Transport,
@@ -9,8 +9,8 @@ use headstart_scenario::{
 
 use super::{Contender, Study, StudyError};
 use crate::{
-    Group, Observer, PacketFate, PacketKind, Route, SimPacket, SimSpec, Simulation, TransferDone,
-    WindowSample,
+    Exit, Group, Observer, PacketFate, PacketKind, Route, Runner, SimPacket, SimSpec, Simulation,
+    TransferDone, WindowSample,
 };
 
 /// What the server of a comparison puts before the body: nginx's status line and headers.
@@ -164,16 +164,17 @@ fn record(
     order: usize,
     done: Option<TransferDone>,
 ) -> TransferRecord {
-    let path = &study.scenario.path;
-    let round_trips = if case.idle().is_some() { 1.0 } else { 2.0 };
-    let bits = case.bytes().bytes() as f64 * 8.0;
-    let rate = path.forward.rate.nominal().bits_per_s() as f64;
+    let scenario = &study.scenario;
     let ms = |ns: u64| ns as f64 / 1e6;
     let connect_ns = done.and_then(|done| Some(done.connected_ns? - done.start_ns));
-    let exit = done.and_then(|done| done.exit);
+    let exit = done.and_then(|done| match uses_the_stacks_own(contender) {
+        true => slow_start_end(&done),
+        false => done.exit,
+    });
     TransferRecord {
         startup: contender.name.clone(),
         on: Ground::Sim,
+        path: scenario.path_name.clone(),
         case: case.kind(),
         repeat,
         order: u32::try_from(order).unwrap_or(u32::MAX),
@@ -181,7 +182,7 @@ fn record(
         bytes: case.bytes().bytes(),
         fct_ms: done.map_or(0.0, |done| ms(done.duration_ns())),
         connect_ms: connect_ns.map_or(0.0, ms),
-        limit_ms: round_trips * path.rtt().as_ms_f64() + bits * 1000.0 / rate,
+        limit_ms: scenario.path.limit_ms(case),
         retransmitted_pkts: done.map_or(0, |done| done.retransmitted_pkts),
         router_drops: done.map_or(0, |done| done.dropped_pkts),
         exit_why: exit.map(|exit| why_name(exit.why).to_owned()),
@@ -192,6 +193,31 @@ fn record(
             format!("not over after {until}; give [simulation] a later until")
         }),
     }
+}
+
+/// Whether slow start is the stack's own.
+fn uses_the_stacks_own(contender: &Contender) -> bool {
+    match &contender.runner {
+        Runner::Native => true,
+        Runner::Startup(params) => {
+            params.startup().name() == "su_standard" && params.get("hystart") == Some(1)
+        }
+    }
+}
+
+/// How the stack's own slow start ended: as a comparison on the kernel sees it, by where
+/// ssthresh first has a value.
+fn slow_start_end(done: &TransferDone) -> Option<Exit> {
+    let end = done.slow_start_end?;
+    let by_loss = end.ssthresh_pkts < end.cwnd_pkts;
+    (end.at_ns >= done.start_ns).then_some(Exit {
+        why: if by_loss {
+            WHY_ORDINARY_LOSS
+        } else {
+            WHY_SSTHRESH
+        },
+        cwnd_pkts: end.cwnd_pkts,
+    })
 }
 
 fn details(
@@ -221,6 +247,7 @@ fn details(
         Some(PacketRow {
             startup: record.startup.clone(),
             on: record.on,
+            path: record.path.clone(),
             case: record.case,
             bytes: record.bytes,
             repeat: record.repeat,
@@ -240,6 +267,7 @@ fn details(
     let windows = windows.map(|sample| WindowRow {
         startup: record.startup.clone(),
         on: record.on,
+        path: record.path.clone(),
         case: record.case,
         bytes: record.bytes,
         repeat: record.repeat,

@@ -1,7 +1,7 @@
 //! Who takes part: the kernel's own controls as the simulator has them, and the start-ups of `core/`.
 
 use headstart_core::{Params, Startup};
-use headstart_scenario::{AvoidanceSpec, Scenario, nearest};
+use headstart_scenario::{AvoidanceSpec, Listed, Scenario, nearest};
 
 use super::StudyError;
 use crate::Runner;
@@ -31,7 +31,8 @@ const NOT_HERE: [&str; 13] = [
 /// A contestant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contender {
-    /// Its name as a congestion control.
+    /// What it is called in results: its name as a congestion control, with the parameters in braces
+    /// that it alone has.
     pub name: String,
     /// Who starts connections.
     pub runner: Runner,
@@ -62,6 +63,10 @@ impl Contender {
         })
     }
 
+    fn is_of(&self, startup: Startup) -> bool {
+        matches!(&self.runner, Runner::Startup(params) if params.startup() == startup)
+    }
+
     fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
         if let Runner::Startup(params) = &mut self.runner {
             params.set(name, value).map_err(|error| error.to_string())?;
@@ -84,19 +89,23 @@ pub fn contenders(
 ) -> Result<(Vec<Contender>, Vec<String>), StudyError> {
     let hystart = scenario.sim.hystart;
     let (mut found, mut warnings): (Vec<Contender>, Vec<String>) = (Vec::new(), Vec::new());
-    let listed = scenario.compare.startups.iter();
-    let names: Vec<String> = match startups {
-        Some(names) => names.to_vec(),
-        None => listed.clone().map(|listed| listed.name.clone()).collect(),
+    let contestants: Vec<Listed> = match startups {
+        Some(texts) => named_by_option(texts)?,
+        None => scenario.compare.startups.clone(),
     };
-    for (index, name) in names.iter().enumerate() {
+    for listed in &contestants {
+        let name = &listed.startup;
         match Contender::named(name, hystart) {
-            Some(contender) if found.contains(&contender) => {
+            Some(_) if found.iter().any(|other| other.name == listed.name) => {
                 return Err(StudyError::Choice(format!(
-                    "the start-up {name} is named twice"
+                    "the start-up {} is named twice",
+                    listed.name
                 )));
             }
-            Some(contender) => found.push(contender),
+            Some(contender) => found.push(Contender {
+                name: listed.name.clone(),
+                ..contender
+            }),
             None if NOT_HERE.contains(&name.as_str()) => {
                 warnings.push(format!(
                     "{name} is left out: the simulator does not have it"
@@ -104,9 +113,9 @@ pub fn contenders(
             }
             None => {
                 let known = known();
-                return Err(match (startups, scenario.compare.startups.get(index)) {
-                    (None, Some(listed)) => scenario.unknown_startup(listed, &known).into(),
-                    _ => StudyError::Choice(unknown(name, &known)),
+                return Err(match startups {
+                    None => scenario.unknown_startup(listed, &known).into(),
+                    Some(_) => StudyError::Choice(unknown(name, &known)),
                 });
             }
         }
@@ -118,9 +127,26 @@ pub fn contenders(
     }
     set_from_scenario(scenario, &mut found)?;
     for setting in settings {
-        set_from_option(setting, &mut found)?;
+        set_from_option(setting, &mut found, None)?;
+    }
+    for listed in &contestants {
+        for setting in &listed.settings {
+            set_from_option(setting, &mut found, Some(&listed.name))?;
+        }
     }
     Ok((found, warnings))
+}
+
+/// The contestants of `--startups`.
+fn named_by_option(texts: &[String]) -> Result<Vec<Listed>, StudyError> {
+    let listed = texts.iter().map(|text| {
+        Listed::parse(text, 0).ok_or_else(|| {
+            StudyError::Choice(format!(
+                "--startups: \"{text}\" is no start-up with parameters; write it like su_standard{{hystart=0}}"
+            ))
+        })
+    });
+    listed.collect()
 }
 
 fn known() -> Vec<&'static str> {
@@ -150,10 +176,7 @@ fn set_from_scenario(scenario: &Scenario, found: &mut [Contender]) -> Result<(),
         checked
             .set(&parameter.name, parameter.value.into())
             .map_err(|error| bad(&error.to_string()))?;
-        for contender in found
-            .iter_mut()
-            .filter(|other| other.name == parameter.startup)
-        {
+        for contender in found.iter_mut().filter(|other| other.is_of(startup)) {
             contender
                 .set(&parameter.name, parameter.value.into())
                 .map_err(|why| bad(&why))?;
@@ -162,7 +185,12 @@ fn set_from_scenario(scenario: &Scenario, found: &mut [Contender]) -> Result<(),
     Ok(())
 }
 
-fn set_from_option(setting: &str, found: &mut [Contender]) -> Result<(), StudyError> {
+/// Sets a parameter of the contestant called `label`, or of all of that start-up.
+fn set_from_option(
+    setting: &str,
+    found: &mut [Contender],
+    label: Option<&str>,
+) -> Result<(), StudyError> {
     let bad = |why: String| StudyError::Choice(format!("--param {setting}: {why}"));
     let form =
         || bad("write STARTUP.PARAMETER=VALUE, e.g. su_fast_start.maxburst_pkts=2".to_owned());
@@ -172,9 +200,16 @@ fn set_from_option(setting: &str, found: &mut [Contender]) -> Result<(), StudyEr
     let value: u64 = value
         .parse()
         .map_err(|_| bad(format!("\"{value}\" is no whole number")))?;
-    let contender = found.iter_mut().find(|other| other.name == startup.name());
-    let Some(contender) = contender else {
-        return Err(bad(format!("{} does not take part", startup.name())));
-    };
-    contender.set(name, value).map_err(bad)
+    let mut taken = false;
+    for contender in found
+        .iter_mut()
+        .filter(|other| other.is_of(startup) && label.is_none_or(|label| other.name == label))
+    {
+        contender.set(name, value).map_err(bad)?;
+        taken = true;
+    }
+    match taken {
+        true => Ok(()),
+        false => Err(bad(format!("{} does not take part", startup.name()))),
+    }
 }

@@ -175,8 +175,8 @@ impl<const DETAILS: bool> Observer for Detailed<'_, '_, DETAILS> {
             timeouts: done.timeouts,
             exit_why: done.exit.map(|exit| why_name(exit.why).to_owned()),
             exit_cwnd_pkts: done.exit.map(|exit| exit.cwnd_pkts),
-            slow_start_end_ms: done.slow_start_end.map(|(at_ns, _)| ms(at_ns)),
-            slow_start_end_cwnd_pkts: done.slow_start_end.map(|(_, cwnd_pkts)| cwnd_pkts),
+            slow_start_end_ms: done.slow_start_end.map(|end| ms(end.at_ns)),
+            slow_start_end_cwnd_pkts: done.slow_start_end.map(|end| end.cwnd_pkts),
         };
         collector.transfers.push(row);
         collector.hand_on(LOT);

@@ -9,10 +9,10 @@ use headstart_core::{Params, Startup};
 use headstart_link::{Distribution, Law, LinkConfig, QueueSpec, Span};
 use headstart_scenario::{ByteSize, Count};
 use headstart_sim::{
-    AckSpec, Arrivals, AvoidanceSpec, Group, GrowthSpec, HandshakeSpec, IdleSpec, Observer, Outcome,
-    PacingSpec, PacketFate, PacketKind, ReceiverSpec, RecoverySpec, Route, RtoSpec, Runner,
-    SackSpec, SimPacket, SimSpec, Simulation, Sizes, Traffic, TransferDone, Transport, Users,
-    WindowSample, WindowSpec,
+    AckSpec, Arrivals, AvoidanceSpec, Group, GrowthSpec, HandshakeSpec, IdleSpec, Observer,
+    Outcome, PacingSpec, PacketFate, PacketKind, ReceiverSpec, RecoverySpec, Route, RtoSpec,
+    Runner, SackSpec, SimPacket, SimSpec, Simulation, Sizes, Traffic, TransferDone, Transport,
+    Users, WindowSample, WindowSpec,
 };
 use proptest::prelude::*;
 
@@ -104,27 +104,37 @@ fn runners() -> impl Strategy<Value = Runner> {
 }
 
 fn traffics() -> impl Strategy<Value = Traffic> {
-    let users = (1u32..5, 1u32..4, 1u64..5, any::<bool>(), 1u8..4, any::<bool>(), 1u64..2000);
-    let users = users.prop_map(|(users, pages, objects, index_first, parallel, persistent, think)| {
-        Traffic::Users(Users {
-            users,
-            start: Distribution::fixed(Span::ZERO),
-            stagger: ms(7),
-            pages: Some(pages),
-            objects: Distribution::fixed(Count(objects)),
-            index_first,
-            bytes: Sizes::Drawn(
-                Distribution::new(Law::Uniform(
-                    ByteSize::from_bytes(1),
-                    ByteSize::from_bytes(80_000),
-                ))
-                .unwrap(),
-            ),
-            parallel,
-            persistent,
-            think: Distribution::new(Law::Exponential(ms(think))).unwrap(),
-        })
-    });
+    let users = (
+        1u32..5,
+        1u32..4,
+        1u64..5,
+        any::<bool>(),
+        1u8..4,
+        any::<bool>(),
+        1u64..2000,
+    );
+    let users = users.prop_map(
+        |(users, pages, objects, index_first, parallel, persistent, think)| {
+            Traffic::Users(Users {
+                users,
+                start: Distribution::fixed(Span::ZERO),
+                stagger: ms(7),
+                pages: Some(pages),
+                objects: Distribution::fixed(Count(objects)),
+                index_first,
+                bytes: Sizes::Drawn(
+                    Distribution::new(Law::Uniform(
+                        ByteSize::from_bytes(1),
+                        ByteSize::from_bytes(80_000),
+                    ))
+                    .unwrap(),
+                ),
+                parallel,
+                persistent,
+                think: Distribution::new(Law::Exponential(ms(think))).unwrap(),
+            })
+        },
+    );
     let arrivals = (1u64..20, 1u64..300, prop::option::of(1u32..4));
     let arrivals = arrivals.prop_map(|(transfers, gap, connections)| {
         Traffic::Arrivals(Arrivals {
@@ -171,7 +181,12 @@ fn specs() -> impl Strategy<Value = SimSpec> {
         };
         links.into_iter().map(config).collect::<Vec<LinkConfig>>()
     });
-    let group = (transports(), runners(), traffics(), prop::option::of(1u64..50));
+    let group = (
+        transports(),
+        runners(),
+        traffics(),
+        prop::option::of(1u64..50),
+    );
     (links, prop::collection::vec(group, 1..4)).prop_map(|(links, groups)| {
         let last = links.len() as u32 - 1;
         let routes = vec![
@@ -191,7 +206,8 @@ fn specs() -> impl Strategy<Value = SimSpec> {
             transport,
             runner,
             destination: 0,
-            extra_rtt: extra_ms.map(|extra_ms| Distribution::new(Law::Exponential(ms(extra_ms))).unwrap()),
+            extra_rtt: extra_ms
+                .map(|extra_ms| Distribution::new(Law::Exponential(ms(extra_ms))).unwrap()),
             hints: true,
             traffic,
         });
@@ -278,7 +294,8 @@ impl Auditor {
                 let acked = self.acked.entry(packet.connection()).or_insert(0);
                 let sent_to = self.sent_to.get(&packet.connection()).copied().unwrap_or(0);
                 if packet.seq < *acked || packet.seq > sent_to {
-                    self.wrong.push(format!("{packet:?} after {acked}, sent {sent_to}"));
+                    self.wrong
+                        .push(format!("{packet:?} after {acked}, sent {sent_to}"));
                 }
                 *acked = packet.seq;
             }

@@ -1,11 +1,15 @@
 """The command `headstart-lab`: thin; parse, call, say where the result is."""
 
+import difflib
+import os
+import platform
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from headstart.report import write_report
+from headstart.report import write_page, write_report
 from headstart.results import ResultsError, load_results
 
 FAILED = 1
@@ -21,11 +25,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-@app.callback()
-def _lab() -> None:
-    """Keeps the verbs verbs, as long as there is only one of them."""
 
 
 @app.command()
@@ -51,6 +50,87 @@ def report(
             f"{page}: cannot be written: {error.strerror or error}; choose another --output", FAILED
         )
     typer.echo(page)
+
+
+class Ground(StrEnum):
+    """Where experiments run."""
+
+    SIM = "sim"
+    KERNEL = "kernel"
+
+
+@app.command()
+def reproduce(  # noqa: PLR0917 -- typer reads the options from the parameters
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments, such as ad5 iw1, or papers: adaptive.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All experiments.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer repeats: all experiments in minutes.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="The folder for report, claims, figures and data.")
+    ] = Path("results/reproduce"),
+    on: Annotated[Ground, typer.Option(help="The simulator or the live kernel.")] = Ground.SIM,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the first repeat.")] = 1,
+    threads: Annotated[int | None, typer.Option(min=1, help="All cores unless given.")] = None,
+    write_docs: Annotated[
+        Path | None, typer.Option(help="Also write the table of claims to this Markdown file.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the experiments and end.")] = False,
+) -> None:
+    """Runs the papers' experiments, checks each claim, and writes one self-contained report."""
+    # Only here: matplotlib takes a second to load.
+    from headstart.reproduce import runner  # noqa: PLC0415
+    from headstart.reproduce.context import Context  # noqa: PLC0415
+    from headstart.reproduce.page import render_page, render_table  # noqa: PLC0415
+
+    known = runner.all_experiments()
+    if listed:
+        for experiment in known:
+            grounds = ", ".join(experiment.grounds)
+            typer.echo(
+                f"{experiment.name:6} {experiment.paper.key:12} {experiment.title} ({grounds})"
+            )
+        return
+    chosen = known if everything else _chosen(names or [], known)
+    fit = [experiment for experiment in chosen if on in experiment.grounds]
+    for experiment in chosen:
+        if experiment not in fit:
+            typer.echo(f"headstart-lab: {experiment.name} does not run on {on}: left out", err=True)
+    if not fit:
+        _fail("no experiment is left; see headstart-lab reproduce --list", WRONG_INPUT)
+    context = Context(quick=quick, seed=seed, on=on.value, threads=threads)
+    machine = f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs"
+    try:
+        outcomes = runner.run_all(fit, context, out, lambda words: typer.echo(words, err=True))
+        write_page(render_page(outcomes, context, machine), out / "report.html")
+        if write_docs is not None:
+            write_docs.write_text(render_table(outcomes, context), encoding="utf-8")
+        runner.write_claims(outcomes, out)
+    except OSError as error:
+        place = error.filename or out
+        _fail(
+            f"{place}: cannot be written: {error.strerror or error}; choose another --out", FAILED
+        )
+    typer.echo(out / "report.html")
+    if any(outcome.error for outcome in outcomes):
+        _fail("an experiment failed: the report has its error", FAILED)
+
+
+def _chosen(names: list[str], known: list) -> list:
+    if not names:
+        _fail("name experiments or papers, or give --all; --list shows them", WRONG_INPUT)
+    chosen = []
+    for name in names:
+        found = [one for one in known if name in (one.name, one.paper.key)]
+        if not found:
+            words = [one.name for one in known] + [one.paper.key for one in known]
+            near = difflib.get_close_matches(name, words, n=1)
+            hint = f'did you mean "{near[0]}"?' if near else "--list shows them"
+            _fail(f'there is no experiment "{name}"; {hint}', WRONG_INPUT)
+        chosen += [one for one in found if one not in chosen]
+    return chosen
 
 
 def _fail(text: str, code: int) -> NoReturn:

@@ -2,8 +2,12 @@
 
 use pyo3::prelude::*;
 
+mod columns;
+mod observe;
 mod scenario;
+mod simulate;
 mod startups;
+mod table;
 
 /// The native part of the package `headstart`.
 #[pymodule]
@@ -11,7 +15,13 @@ mod _native {
     #[pymodule_export]
     use super::scenario::ScenarioError;
     #[pymodule_export]
+    use super::scenario::check_scenario;
+    #[pymodule_export]
     use super::scenario::load_scenario;
     #[pymodule_export]
+    use super::simulate::simulate;
+    #[pymodule_export]
     use super::startups::startups;
+    #[pymodule_export]
+    use super::table::Table;
 }

@@ -14,6 +14,17 @@ pyo3::create_exception!(
     "A scenario file that is refused: FILE:LINE: object, cause; next step."
 );
 
+/// Checks the scenario `text`; errors call it `file`.
+///
+/// Raises ScenarioError as `load_scenario` does.
+#[pyfunction]
+pub(crate) fn check_scenario(file: &str, text: &str) -> PyResult<()> {
+    match Scenario::parse(file, text) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(ScenarioError::new_err(error.to_string())),
+    }
+}
+
 /// Reads and checks the scenario file at `path`. The keys of the dict carry their units.
 ///
 /// Raises ScenarioError with file, line, cause and next step when the file is not in order.

@@ -7,7 +7,7 @@ from pathlib import Path
 from headstart.report.page import render_report
 from headstart.results import Results
 
-__all__ = ["render_report", "write_report"]
+__all__ = ["render_report", "write_page", "write_report"]
 
 
 def write_report(results: Results, path: Path) -> None:
@@ -16,7 +16,15 @@ def write_report(results: Results, path: Path) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    html = render_report(results)
+    write_page(render_report(results), path)
+
+
+def write_page(html: str, path: Path) -> None:
+    """Writes the page `html` to `path`, whole or not at all.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

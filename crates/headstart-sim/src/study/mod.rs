@@ -54,6 +54,11 @@ impl Control {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Counts a run that a caller carried out itself.
+    pub fn count_run(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Runs that are done.
     pub fn runs(&self) -> u64 {
         self.done.load(Ordering::Relaxed)

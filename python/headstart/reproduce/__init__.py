@@ -1,0 +1,38 @@
+"""The papers' experiments: small modules that `headstart-lab reproduce` runs.
+
+docs/papers.md says how to add one.
+"""
+
+from headstart.reproduce.claims import (
+    Claim,
+    Measured,
+    Verdict,
+    at_least,
+    at_most,
+    exact,
+    number,
+    of,
+    share,
+    span,
+)
+from headstart.reproduce.context import Context
+from headstart.reproduce.experiment import Data, Experiment, Paper
+from headstart.reproduce.papers import PAPERS
+
+__all__ = [
+    "PAPERS",
+    "Claim",
+    "Context",
+    "Data",
+    "Experiment",
+    "Measured",
+    "Paper",
+    "Verdict",
+    "at_least",
+    "at_most",
+    "exact",
+    "number",
+    "of",
+    "share",
+    "span",
+]

@@ -1,0 +1,1 @@
+"""The experiments, one folder a paper, one module each."""

@@ -1,0 +1,1 @@
+"""Experiments of: Network Adaptive TCP Slow Start."""

@@ -1,0 +1,1 @@
+"""Experiments of: An Argument for Increasing TCP's Initial Congestion Window."""

@@ -7,6 +7,8 @@ const NS_PER_US: u64 = 1000;
 const INITIAL_RTO_US: u64 = 1_000_000;
 /// Linux: TCP_RTO_MAX, 120 s.
 const MOST_RTO_US: u64 = 120_000_000;
+/// With a clock of ticks: BSD's TCPTV_REXMTMAX and ns' maxrto_, 64 s.
+const MOST_COARSE_RTO_US: u64 = 64_000_000;
 /// Linux: how long a minimum of the round-trip time is believed, 300 s (tcp_min_rtt_wlen).
 const MIN_RTT_WINDOW_NS: u64 = 300_000_000_000;
 
@@ -205,7 +207,11 @@ impl RttEstimator {
 
     /// When a timer of `span_us`, begun at `now_ns`, expires: at the next tick of a coarse clock.
     pub(crate) fn expiry_ns(&self, now_ns: u64, span_us: u64) -> u64 {
-        let due_ns = now_ns.saturating_add(span_us.min(MOST_RTO_US) * NS_PER_US);
+        let most_us = match self.has_ticks() {
+            true => MOST_COARSE_RTO_US,
+            false => MOST_RTO_US,
+        };
+        let due_ns = now_ns.saturating_add(span_us.min(most_us) * NS_PER_US);
         match self.spec.ticks_us() * NS_PER_US {
             0 => due_ns,
             _ if self.fine_floor_us.is_some() => due_ns,

@@ -5,7 +5,7 @@ use headstart_core::{
     Connection, Event, EventKind, INFINITE_SSTHRESH, LossKind, Params, Phase, Recovery, Verdict,
 };
 
-use super::{Context, Sender, State, UNPACED_PKTS};
+use super::{Context, Sender, State};
 
 const NS_PER_US: u64 = 1000;
 
@@ -175,7 +175,7 @@ impl Sender {
         }
         let mut event = self.snapshot(ctx.now_ns, EventKind::Send);
         let sent_pkts = self.sent_total + self.resent_total;
-        event.unpaced_pkts = u32::try_from(UNPACED_PKTS.saturating_sub(sent_pkts)).unwrap_or(0);
+        event.unpaced_pkts = u32::try_from(self.unpaced_pkts().saturating_sub(sent_pkts)).unwrap_or(0);
         self.step(ctx, &event);
         true
     }

@@ -7,6 +7,8 @@ const NS_PER_US: u64 = 1000;
 const INITIAL_RTO_US: u64 = 1_000_000;
 /// Linux: TCP_RTO_MAX, 120 s.
 const MOST_RTO_US: u64 = 120_000_000;
+/// With a clock of ticks: BSD's TCPTV_REXMTMAX and ns' maxrto_, 64 s.
+const MOST_COARSE_RTO_US: u64 = 64_000_000;
 /// Linux: how long a minimum of the round-trip time is believed, 300 s (tcp_min_rtt_wlen).
 const MIN_RTT_WINDOW_NS: u64 = 300_000_000_000;
 
@@ -28,6 +30,32 @@ pub(crate) struct RttEstimator {
     min_at_ns: u64,
     /// The floor under 4 rttvar.
     floor_us: u64,
+    /// Of samples without ticks, where the clock has some.
+    fine: Fine,
+    /// The timer goes by `fine`, with this floor under 4 rttvar.
+    fine_floor_us: Option<u64>,
+}
+
+/// RFC 6298 on samples as they are, beside a clock of ticks: what Fast Start's timestamps give
+/// (3.3.4, footnote 6).
+#[derive(Clone, Copy, Debug, Default)]
+struct Fine {
+    /// Smoothed, times 8; 0: never measured.
+    srtt_8us: u64,
+    /// Mean deviation, times 4.
+    mdev_4us: u64,
+}
+
+impl Fine {
+    fn measure(&mut self, sample_us: u64) {
+        if self.srtt_8us == 0 {
+            (self.srtt_8us, self.mdev_4us) = (sample_us * 8, sample_us * 2);
+            return;
+        }
+        let srtt_us = self.srtt_8us >> 3;
+        self.srtt_8us = self.srtt_8us + sample_us - srtt_us;
+        self.mdev_4us = self.mdev_4us - (self.mdev_4us >> 2) + sample_us.abs_diff(srtt_us);
+    }
 }
 
 impl RttEstimator {
@@ -42,7 +70,21 @@ impl RttEstimator {
             min_us: u32::MAX,
             min_at_ns: 0,
             floor_us: spec.floor_us(),
+            fine: Fine::default(),
+            fine_floor_us: None,
         }
+    }
+
+    /// Whether the timer is fine-grained, with this floor under 4 rttvar, although the clock has
+    /// ticks. True where that is another timer than before.
+    pub(crate) fn set_fine(&mut self, floor_us: Option<u32>) -> bool {
+        let floor_us = floor_us.map(u64::from).filter(|_| self.has_ticks());
+        let before = std::mem::replace(&mut self.fine_floor_us, floor_us);
+        before != floor_us
+    }
+
+    fn has_ticks(&self) -> bool {
+        self.spec.ticks_us() > 1
     }
 
     /// Another floor under 4 rttvar; it acts on the samples to come, as in Linux.
@@ -56,11 +98,14 @@ impl RttEstimator {
 
     /// A sample of the oldest segment that an acknowledgement covers, for the timer.
     pub(crate) fn measure(&mut self, sample_us: u32, una: u64, nxt: u64) {
-        let mut sample_us = u64::from(sample_us.max(1));
-        let tick_us = self.spec.ticks_us();
-        if tick_us > 1 {
-            // A clock of ticks: at least one, to the nearest (as ns and BSD measure).
-            sample_us = ((sample_us + tick_us / 2) / tick_us).max(1) * tick_us;
+        let sample_us = u64::from(sample_us.max(1));
+        if self.has_ticks() {
+            self.fine.measure(sample_us);
+            if self.srtt_8us == 0 || una > self.round_end {
+                self.round_end = nxt;
+                self.measure_ticks(sample_us);
+            }
+            return;
         }
         if self.srtt_8us == 0 {
             // RFC 6298, 2.2.
@@ -102,6 +147,24 @@ impl RttEstimator {
         }
     }
 
+    /// As BSD and ns do it (Jacobson 1988, appendix A): one sample a round trip, to the nearest tick
+    /// and at least one; srtt in eighths and rttvar in quarters of a tick, whole numbers, so that a
+    /// small variance does not decay.
+    fn measure_ticks(&mut self, sample_us: u64) {
+        let tick_us = self.spec.ticks_us();
+        let sample = ((sample_us + tick_us / 2) / tick_us).max(1);
+        let (mut srtt_8, mut rttvar_4) = (self.srtt_8us / tick_us, self.mdev_4us / tick_us);
+        if srtt_8 == 0 {
+            (srtt_8, rttvar_4) = (sample << 3, sample << 1);
+        } else {
+            let off = sample.abs_diff(srtt_8 >> 3);
+            srtt_8 = (srtt_8 + sample - (srtt_8 >> 3)).max(1);
+            rttvar_4 = (rttvar_4 + off - (rttvar_4 >> 2)).max(1);
+        }
+        (self.srtt_8us, self.mdev_4us) = (srtt_8 * tick_us, rttvar_4 * tick_us);
+        self.rttvar_4us = self.mdev_4us.max(self.floor_us);
+    }
+
     /// A sample for the minimum.
     pub(crate) fn see_minimum(&mut self, now_ns: u64, sample_us: u32) {
         if sample_us <= self.min_us || now_ns - self.min_at_ns > MIN_RTT_WINDOW_NS {
@@ -110,8 +173,12 @@ impl RttEstimator {
         }
     }
 
+    /// Without ticks: pacing needs it so.
     pub(crate) fn srtt_us(&self) -> u32 {
-        clamp(self.srtt_8us >> 3)
+        match self.has_ticks() {
+            true => clamp(self.fine.srtt_8us >> 3),
+            false => clamp(self.srtt_8us >> 3),
+        }
     }
 
     pub(crate) fn rttvar_us(&self) -> u32 {
@@ -128,15 +195,26 @@ impl RttEstimator {
         if self.srtt_8us == 0 {
             return clamp(INITIAL_RTO_US.max(self.spec.least_rto_us()));
         }
-        let rto_us = (self.srtt_8us >> 3) + self.rttvar_4us;
+        if let Some(floor_us) = self.fine_floor_us {
+            return clamp((self.fine.srtt_8us >> 3) + self.fine.mdev_4us.max(floor_us));
+        }
+        let mut rto_us = (self.srtt_8us >> 3) + self.rttvar_4us;
+        if self.has_ticks() {
+            rto_us -= rto_us % self.spec.ticks_us();
+        }
         clamp(rto_us.max(self.spec.least_rto_us()).min(MOST_RTO_US))
     }
 
     /// When a timer of `span_us`, begun at `now_ns`, expires: at the next tick of a coarse clock.
     pub(crate) fn expiry_ns(&self, now_ns: u64, span_us: u64) -> u64 {
-        let due_ns = now_ns.saturating_add(span_us.min(MOST_RTO_US) * NS_PER_US);
+        let most_us = match self.has_ticks() {
+            true => MOST_COARSE_RTO_US,
+            false => MOST_RTO_US,
+        };
+        let due_ns = now_ns.saturating_add(span_us.min(most_us) * NS_PER_US);
         match self.spec.ticks_us() * NS_PER_US {
             0 => due_ns,
+            _ if self.fine_floor_us.is_some() => due_ns,
             tick_ns => due_ns.div_ceil(tick_ns).saturating_mul(tick_ns),
         }
     }
@@ -179,8 +257,52 @@ mod tests {
         let spec = RtoSpec::classic(1_000_000, 500_000);
         let mut rtt = RttEstimator::new(spec);
         rtt.measure(102_000, 0, 0);
-        assert_eq!(rtt.srtt_us(), 500_000);
         assert_eq!(rtt.rto_us(), 1_500_000);
         assert_eq!(rtt.expiry_ns(100_000_000, 1_500_000), 2_000_000_000);
+    }
+
+    #[test]
+    fn in_whole_ticks_a_small_variance_does_not_decay() {
+        let mut rtt = RttEstimator::new(RtoSpec::classic(200_000, 100_000));
+        for round in 0..100 {
+            rtt.measure(102_000, round + 1, round);
+        }
+        // One tick, and four times the half of one that the first sample left.
+        assert_eq!(rtt.rto_us(), 300_000);
+    }
+
+    #[test]
+    fn a_clock_of_ticks_times_one_packet_a_round_trip() {
+        let mut rtt = RttEstimator::new(RtoSpec::classic(200_000, 100_000));
+        rtt.measure(100_000, 0, 10);
+        for una in 1..=10 {
+            rtt.measure(900_000, una, 20);
+        }
+        assert_eq!(rtt.rto_us(), 300_000);
+        rtt.measure(900_000, 11, 20);
+        // 2 of 9 ticks; the deviation of 8 beside the half tick: 10 quarters.
+        assert_eq!(rtt.rto_us(), 1_200_000);
+    }
+
+    #[test]
+    fn a_fine_timer_beside_a_coarse_clock_goes_by_the_samples_as_they_are() {
+        let mut rtt = RttEstimator::new(RtoSpec::classic(1_000_000, 500_000));
+        for round in 0..100 {
+            rtt.measure(102_000, round + 1, round);
+        }
+        assert_eq!(rtt.srtt_us(), 102_000);
+        assert!(rtt.set_fine(Some(1_000)));
+        assert_eq!(rtt.rto_us(), 103_000);
+        assert_eq!(rtt.expiry_ns(100_000_000, 103_000), 203_000_000);
+        assert!(rtt.set_fine(None));
+        assert_eq!(rtt.rto_us(), 1_000_000);
+    }
+
+    #[test]
+    fn without_ticks_no_other_timer_is_finer() {
+        let mut rtt = RttEstimator::new(RtoSpec::linux());
+        rtt.measure(102_000, 0, 0);
+        assert!(!rtt.set_fine(Some(1_000)));
+        assert_eq!(rtt.rto_us(), 306_000);
     }
 }

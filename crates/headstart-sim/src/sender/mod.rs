@@ -420,7 +420,7 @@ impl Sender {
 
     fn transmit(&mut self, ctx: &mut Context<'_>, start: u64, len_bytes: u16, flags: u8) {
         self.last_sent_ns = ctx.now_ns;
-        if self.paced && self.sent_total + self.resent_total >= UNPACED_PKTS {
+        if self.paced && self.sent_total + self.resent_total >= self.unpaced_pkts() {
             let rate = self.pacing_rate().max(1);
             let spacing_ns = u64::from(len_bytes) * NS_PER_S / rate;
             self.next_paced_ns = self.next_paced_ns.max(ctx.now_ns) + spacing_ns;
@@ -550,7 +550,7 @@ impl Sender {
 
     /// Whether a packet may leave now; if not, a timer is set. Packets leave in chunks.
     fn pace(&mut self, now_ns: u64, chunk_pkts: &mut u32) -> bool {
-        if *chunk_pkts > 0 || self.sent_total + self.resent_total < UNPACED_PKTS {
+        if *chunk_pkts > 0 || self.sent_total + self.resent_total < self.unpaced_pkts() {
             *chunk_pkts = chunk_pkts.saturating_sub(1);
             return true;
         }
@@ -562,8 +562,20 @@ impl Sender {
         true
     }
 
+    /// The papers' own stacks pace from the first packet on.
+    fn unpaced_pkts(&self) -> u64 {
+        match self.is_linux() {
+            true => UNPACED_PKTS,
+            false => 0,
+        }
+    }
+
     /// tcp_tso_autosize of Linux: a millisecond's data, and no less than the start-up's burst or 2.
+    /// Others have no bursts but the start-up's.
     fn chunk_pkts(&self) -> u32 {
+        if !self.is_linux() {
+            return self.startup_burst().unwrap_or(1).max(1);
+        }
         let millisecond_bytes = self.pacing_rate() >> 10;
         let pkts = millisecond_bytes / u64::from(self.transport.mss_bytes.max(1));
         let least_pkts = self.startup_burst().unwrap_or(2).max(1);

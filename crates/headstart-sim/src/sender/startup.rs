@@ -6,7 +6,7 @@ use headstart_core::{
     Verdict,
 };
 
-use super::{Context, Sender, State, UNPACED_PKTS};
+use super::{Context, Sender, State};
 
 const NS_PER_US: u64 = 1000;
 
@@ -132,6 +132,21 @@ impl Sender {
             let floor_us = (verdict.rto_min_us > 0).then_some(verdict.rto_min_us);
             self.rtt.set_floor_us(floor_us);
         }
+        // Fast Start 3.3.4: a fine-grained timer watches "a fast start packet other than the first
+        // one"; until the first ACK the earliest packet is the first one.
+        let clocked = verdict.phase() == Some(Phase::Clocked) && verdict.rto_min_us > 0;
+        if self.rtt.set_fine(clocked.then_some(verdict.rto_min_us))
+            && event.kind == EventKind::Ack as u8
+        {
+            self.restart_timer(ctx.now_ns);
+        }
+    }
+
+    /// Fast Start 3.3.4: the reset timer does not "back off its retransmission timeout value". On
+    /// Linux it does: a congestion control cannot stop it.
+    pub(super) fn startup_keeps_timer(&self) -> bool {
+        let recovers = |glue: &StartupGlue| glue.verdict.phase == Phase::Recovering as u8;
+        !self.is_linux() && self.startup.as_deref().is_some_and(recovers)
     }
 
     fn learn(&self, ctx: &mut Context<'_>, event: &Event) {
@@ -164,7 +179,7 @@ impl Sender {
         }
         let mut event = self.snapshot(ctx.now_ns, EventKind::Send);
         let sent_pkts = self.sent_total + self.resent_total;
-        event.unpaced_pkts = u32::try_from(UNPACED_PKTS.saturating_sub(sent_pkts)).unwrap_or(0);
+        event.unpaced_pkts = u32::try_from(self.unpaced_pkts().saturating_sub(sent_pkts)).unwrap_or(0);
         self.step(ctx, &event);
         true
     }

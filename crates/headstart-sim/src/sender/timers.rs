@@ -208,7 +208,9 @@ impl Sender {
             self.resend_hint = first + 1;
             self.resend(ctx, first);
         }
-        self.backoff += 1;
+        if !self.startup_keeps_timer() {
+            self.backoff += 1;
+        }
         self.start_rto(ctx.now_ns);
     }
 

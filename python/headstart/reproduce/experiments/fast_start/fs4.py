@@ -1,0 +1,141 @@
+"""fs4: load that changes between the two bursts (section 4.2, Figure 4)."""
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from headstart.reproduce import Claim, Context, Data, Experiment, Measured, number, share, span
+from headstart.reproduce.experiments.fast_start.t1 import (
+    ASSUMED,
+    LOW,
+    VARIANTS,
+    Setting,
+    against_newreno,
+    means,
+    plot,
+    range_of,
+    second_bursts,
+    share_of,
+)
+from headstart.reproduce.papers import FAST_START
+
+UPSWING_FLOWS = 5
+"""Section 4.2: "a sharp upswing in all the curves beyond 5 bulk transfer connections"."""
+
+FLOWS = tuple(range(11))
+HIGH = tuple(flows for flows in FLOWS if flows > UPSWING_FLOWS)
+
+
+def run(context: Context) -> Data:
+    """Four variants, 0 to 10 bulk transfers that begin between the bursts."""
+    settings = [Setting(variant, flows) for variant in VARIANTS for flows in FLOWS]
+    scenarios = [setting.scenario(changed=True) for setting in settings]
+    return {"bursts": second_bursts(context, settings, scenarios, context.pick(50, 20))}
+
+
+def figure(data: Data, figure: Figure) -> None:
+    """Figure 4, and what its scale hides."""
+    left, right = figure.subplots(1, 2)
+    plot(left, data["bursts"], list(VARIANTS))
+    left.set(title="Figure 4: changed load, 50 ms, 50 packets")
+    plot(right, data["bursts"].filter(pl.col("flows") <= UPSWING_FLOWS), list(VARIANTS))
+    right.set(title="the same, low load")
+
+
+def low_load(data: Data) -> Measured:
+    """What the three fast starts save at low load."""
+    low = against_newreno(data["bursts"]).filter(pl.col("flows").is_in(LOW))
+    return range_of(low["saved_percent"], "%", "least and most at 0 and 1 bulk transfers")
+
+
+def upswing(data: Data) -> Measured:
+    """In how many curves a flow beyond 5 costs at least twice as much as one up to 5."""
+    table = means(data["bursts"])
+    holds = []
+    for variant in VARIANTS:
+        own = dict(table.filter(variant=variant).select("flows", "mean_s").iter_rows())
+        before = (own[UPSWING_FLOWS] - own[0]) / UPSWING_FLOWS
+        after = (own[FLOWS[-1]] - own[UPSWING_FLOWS]) / (FLOWS[-1] - UPSWING_FLOWS)
+        holds.append(after >= 2 * before)
+    return share_of(pl.Series(holds), "the slope beyond 5 is at least twice that up to 5")
+
+
+def high(data: Data, variant: str) -> pl.DataFrame:
+    """`variant` beside newreno at high load."""
+    return against_newreno(data["bursts"]).filter(
+        pl.col("flows").is_in(HIGH), pl.col("variant") == variant
+    )
+
+
+def ratio(data: Data, variant: str) -> Measured:
+    """The time over newreno's, mean and range over the high loads."""
+    own = high(data, variant)
+    return range_of(
+        own["mean_s"] / own["mean_s_newreno"],
+        "of newreno's time",
+        f"mean, least and most, {HIGH[0]} to {HIGH[-1]} bulk transfers",
+    )
+
+
+def pdrop_ratio(data: Data) -> Measured:
+    """The mean alone: the range over the loads is no spread of it."""
+    measured = ratio(data, "fs-pdrop")
+    note = f"range over the loads {measured.low:.2f} to {measured.high:.2f}"
+    return Measured(measured.value, measured.value, measured.value, measured.unit, note)
+
+
+def fs_better(data: Data) -> Measured:
+    """At how many of the high loads fs has the shorter time."""
+    return share_of(high(data, "fs")["saved_s"] > 0, "high loads at which fs is faster")
+
+
+def noflr_worse(data: Data) -> Measured:
+    """At how many it has a longer time, by more than the error bars."""
+    own = high(data, "fs-pdrop-noflr")
+    return share_of(
+        -own["saved_s"] > own["errors_s"], "high loads at which the error bars do not meet"
+    )
+
+
+EXPERIMENT = Experiment(
+    name="fs4",
+    paper=FAST_START,
+    section="section 4.2, Figure 4",
+    title="changed load, 50 ms",
+    did="As with constant load, but the cross-traffic begins during the pause, so that what was cached is stale. Four "
+    "variants: newreno, fs (no drop priority), fs-pdrop, fs-pdrop-noflr (no fast loss recovery). Mean of 10 runs.",
+    assumptions=(*ASSUMED, "The cross-traffic begins 20 s into the run, about half-way through the pause."),
+    run=run,
+    figure=figure,
+    claims=(
+        Claim(
+            "At low load fast start still shortens the second burst",
+            "50-60 % (section 4.2)",
+            low_load,
+            span(50, 60),
+        ),
+        Claim(
+            "All curves turn up sharply beyond 5 bulk transfers",
+            "a sharp upswing in all the curves beyond 5 (section 4.2)",
+            upswing,
+            share("the curve turns up"),
+        ),
+        Claim(
+            "At high load fs is still better than newreno",
+            "still performs better than newreno (section 4.2)",
+            fs_better,
+            share("fs is faster"),
+        ),
+        Claim(
+            "At high load fs-pdrop is similar to newreno",
+            "similar to that of newreno (section 4.2)",
+            pdrop_ratio,
+            number(1.0),
+        ),
+        Claim(
+            "At high load fs-pdrop-noflr is significantly worse than newreno",
+            "significantly worse than newreno (section 4.2)",
+            noflr_worse,
+            share("fs-pdrop-noflr is slower"),
+        ),
+    ),
+)

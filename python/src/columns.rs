@@ -88,9 +88,9 @@ pub(crate) fn transfers(
         "exit_why" true StringArray from_iter |row| row.exit.map(|exit| why_name(exit.why));
         "exit_cwnd_pkts" true UInt32Array from_iter |row| row.exit.map(|exit| exit.cwnd_pkts);
         "slow_start_end_ms" true Float64Array from_iter
-            |row| row.slow_start_end.map(|(at_ns, _)| ms(at_ns));
+            |row| row.slow_start_end.map(|end| ms(end.at_ns));
         "slow_start_end_cwnd_pkts" true UInt32Array from_iter
-            |row| row.slow_start_end.map(|(_, cwnd_pkts)| cwnd_pkts);
+            |row| row.slow_start_end.map(|end| end.cwnd_pkts);
     }
 }
 

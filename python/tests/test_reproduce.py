@@ -18,6 +18,7 @@ from headstart.reproduce import (
     Experiment,
     Measured,
     Verdict,
+    above,
     at_least,
     at_most,
     exact,
@@ -44,7 +45,9 @@ def measured(value: float, low: float | None = None, high: float | None = None) 
     [
         (number(100), measured(100), Verdict.REPRODUCED),
         (number(100), measured(116), Verdict.PARTLY),
-        (number(100), measured(116, 110, 122), Verdict.REPRODUCED),
+        (number(100), measured(116, 110, 122), Verdict.PARTLY),
+        (number(100), measured(120, 95, 145), Verdict.REPRODUCED),
+        (number(100), measured(40, -80, 160), Verdict.PARTLY),
         (number(100), measured(151), Verdict.NOT),
         (number(-10), measured(-11), Verdict.REPRODUCED),
         (number(-10), measured(11), Verdict.NOT),
@@ -63,6 +66,9 @@ def measured(value: float, low: float | None = None, high: float | None = None) 
         (at_most(2), measured(1.9), Verdict.REPRODUCED),
         (at_most(2), measured(2.5), Verdict.PARTLY),
         (at_most(2), measured(3.5), Verdict.NOT),
+        (above(0), measured(1.0, 0.5, 1.5), Verdict.REPRODUCED),
+        (above(0), measured(1.0, -0.5, 2.5), Verdict.PARTLY),
+        (above(0), measured(0.0), Verdict.NOT),
     ],
 )
 def test_a_rule_decides_by_its_limits(rule: Rule, what: Measured, verdict: Verdict) -> None:

@@ -1,5 +1,6 @@
 """Simulations from Python: frames, sweeps, errors."""
 
+import os
 import subprocess
 import tomllib
 from pathlib import Path
@@ -11,7 +12,8 @@ import headstart as hs
 from headstart import ScenarioError, ScenarioFile
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-PROGRAM = Path(__file__).parents[2] / "target" / "release" / "headstart"
+BUILT = Path(__file__).parents[2] / "target" / "release" / "headstart"
+PROGRAM = Path(os.environ.get("HEADSTART", BUILT))
 
 SMALL: ScenarioFile = {
     "name": "small",

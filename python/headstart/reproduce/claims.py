@@ -105,20 +105,25 @@ class Rule:
 
 
 def number(paper: float) -> Rule:
-    """The paper states a number, of unknown spread: its distance is to the spread of ours."""
+    """The paper states a number, without its spread.
+
+    A spread of ours that has the paper's number in it reproduces it only if it says something: if
+    half of it is no wider than what counts as partly.
+    """
 
     def decide(measured: Measured) -> tuple[Verdict, str]:
-        distance = max(measured.low - paper, paper - measured.high, 0.0)
-        share_of_it = distance / abs(paper) if paper else distance
-        words = (
-            "the paper's number lies within the spread"
-            if distance == 0
-            else f"{share_of_it:.0%} from the paper's {paper:g}"
-        )
-        return _by(share_of_it <= NUMBER_REPRODUCED, share_of_it <= NUMBER_PARTLY), words
+        distance = abs(measured.value - paper) / abs(paper)
+        inside = measured.low <= paper <= measured.high
+        telling = (measured.high - measured.low) / 2 <= NUMBER_PARTLY * abs(paper)
+        words = f"{distance:.0%} from the paper's {paper:g}"
+        if inside:
+            words += ", which lies within the spread" if telling else "; the spread is too wide"
+        reproduced = distance <= NUMBER_REPRODUCED or (inside and telling)
+        return _by(reproduced, distance <= NUMBER_PARTLY or inside), words
 
     return Rule(
-        f"{paper:g}: within {NUMBER_REPRODUCED:.0%} reproduced, within {NUMBER_PARTLY:.0%} partly",
+        f"{paper:g}: within {NUMBER_REPRODUCED:.0%} or within our spread reproduced, "
+        f"within {NUMBER_PARTLY:.0%} partly",
         decide,
     )
 
@@ -194,6 +199,22 @@ def at_most(bound: float) -> Rule:
         return _bound(missed, bound, "above")
 
     return Rule(f"at most {bound:g}; missed by {BOUND_PARTLY:.0%} partly", decide)
+
+
+def above(bound: float) -> Rule:
+    """The paper says that something is more, better, worse: a number that must be above a bound."""
+
+    def decide(measured: Measured) -> tuple[Verdict, str]:
+        clear, likely = measured.low > bound, measured.value > bound
+        if clear:
+            words = f"above {bound:g}"
+        elif likely:
+            words = f"above {bound:g}, but not by more than the spread"
+        else:
+            words = f"not above {bound:g}"
+        return _by(clear, likely), words
+
+    return Rule(f"above {bound:g}; where the spread has {bound:g} in it, partly", decide)
 
 
 def _bound(missed: float, bound: float, side: str) -> tuple[Verdict, str]:

@@ -12,7 +12,7 @@ from headstart.reproduce import (
     Experiment,
     Measured,
     Verdict,
-    at_least,
+    above,
     number,
 )
 from headstart.reproduce.experiments.initial_window import population
@@ -142,7 +142,7 @@ EXPERIMENT = Experiment(
                 f"{centre}: Maps, with many connections, has the greater increase",
                 f"{PRINTED[centre]['Maps'][1] / PRINTED[centre]['Web search'][1]:.1f} times that of Web search (Table 8)",
                 partial(more_with_many, centre=centre),
-                at_least(1),
+                above(1),
             )
             for centre in PRINTED
         ),

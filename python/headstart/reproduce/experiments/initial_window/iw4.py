@@ -3,7 +3,7 @@
 import polars as pl
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Measured, at_least, share
+from headstart.reproduce import Claim, Context, Data, Experiment, Measured, above, at_least, share
 from headstart.reproduce.experiments.initial_window import population
 from headstart.reproduce.papers import IW10
 
@@ -104,7 +104,7 @@ def narrow_gain(data: Data) -> Measured:
     """The least gain in % in the two narrow buckets of SlowDC."""
     rows = buckets(data, "SlowDC", "bandwidth (kbit/s)").filter(pl.col("end") <= 256)
     low, high = float(rows["diff_pct"].min()), float(rows["diff_pct"].max())
-    return Measured(low, low, high, "%", "the lesser of the two buckets")
+    return Measured(low, low, low, "%", f"the lesser of the two buckets; the other: {high:.3g} %")
 
 
 EXPERIMENT = Experiment(
@@ -131,19 +131,19 @@ EXPERIMENT = Experiment(
             "High RTT gains more ms than low RTT",
             "the largest benefits are for high RTT (4.1)",
             lambda data: top_over_bottom(data, "RTT (ms)"),
-            at_least(1),
+            above(1),
         ),
         Claim(
             "High BDP gains more ms than low BDP",
             "the largest benefits are for high BDP (4.1)",
             lambda data: top_over_bottom(data, "BDP (bytes)"),
-            at_least(1),
+            above(1),
         ),
         Claim(
             "Low RTT gains the least in %, too",
             "the smallest also in percentage (4.1)",
             lowest_rtt_percent,
-            at_least(0),
+            above(0),
         ),
         Claim(
             "Above 2 Mbit/s the gains in ms are about the same",

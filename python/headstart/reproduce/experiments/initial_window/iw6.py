@@ -10,7 +10,7 @@ from headstart.reproduce import (
     Experiment,
     Measured,
     Verdict,
-    at_least,
+    above,
     at_most,
     share,
 )
@@ -117,7 +117,7 @@ EXPERIMENT = Experiment(
             "Larger responses gain more ms than those of up to 3 segments",
             "naturally larger improvements (4.1)",
             large_over_small,
-            at_least(0),
+            above(0),
         ),
         Claim(
             "The gain in ms grows with the size, up to a limit",
@@ -133,7 +133,7 @@ EXPERIMENT = Experiment(
             "The gain in % does not grow by the same factor",
             "not by the same factor (4.1)",
             percent_flattens,
-            at_least(1),
+            above(1),
         ),
     ),
 )

@@ -20,6 +20,9 @@ from headstart.scenario_file import ScenarioFile
 BASE_PKTS, EXP_PKTS = 3, 10
 """The initial windows of the baseline and of the experiment (section 2)."""
 
+SEEDS_APART = 1_000_003
+"""Between the seeds of two runs: more than there are clients."""
+
 MSS_BYTES = 1430
 """Footnote 1."""
 
@@ -183,12 +186,16 @@ _GRID = np.linspace(0.0005, 0.9995, 1000)
 
 
 def scenario(
-    centre: Centre, client: dict[str, float], service: Service, pages: int
+    centre: Centre, client: dict[str, float], service: Service, pages: int, seed: int
 ) -> ScenarioFile:
-    """One client who asks `pages` times for a page: one response a connection."""
+    """One client who asks `pages` times for a page: one response a connection.
+
+    Sizes, pauses and losses are the client's own, drawn from the run's seed and its number.
+    """
     delay_us = round(client["rtt_ms"] * 500)
     return {
         "name": f"client-{client['client']}",
+        "seed": seed * SEEDS_APART + int(client["client"]),
         "path": {
             "rate": f"{round(client['bandwidth_bits_per_s'])}bit",
             "delay": f"{delay_us}us",
@@ -242,13 +249,16 @@ def responses(
     count, each = extent(context, transfers)
     people = clients(centre, count, context.seed)
     pages = max(2 * each // ((1 + service.parallel) * service.users), 1)
-    files = [scenario(centre, client, service, pages) for client in people.iter_rows(named=True)]
+    files = [
+        scenario(centre, client, service, pages, context.seed)
+        for client in people.iter_rows(named=True)
+    ]
     rows = []
     # In parts: the rows of a part are narrowed before the next one comes.
     part = 250
     for start in range(0, count, part):
         changes = [{"transport.initial_window_pkts": window_pkts}]
-        result = context.sweep(files[start : start + part], changes)
+        result = context.sweep(files[start : start + part], changes, seed=None)
         rows.append(
             result.transfers.select(
                 client=pl.col("variant") + start,

@@ -87,6 +87,9 @@ def figure(data: Data, figure: Figure) -> None:
         points = testbed.means(rows, ["ratio", "startup"], "utilisation")
         testbed.lines(axes, points, "ratio")
         axes.set(xlabel=title, xscale="log")
+        ratios = sorted(set(points["ratio"]))
+        axes.set_xticks(ratios, [f"{ratio:.2g}" for ratio in ratios])
+        axes.minorticks_off()
     panels[0].set_ylabel("utilisation (%)")
     panels[0].legend(ncols=2)
 

@@ -33,7 +33,7 @@ def run(context: Context) -> Data:
     coarse = context.pick(slice(None), slice(0, None, 2))
     places = [
         *(("rtt", float(rtt_ms), top_mbit, rtt_ms, 1.0) for rtt_ms in RTTS_MS[coarse]),
-        *(("buffer", part, top_mbit, 240, part) for part in BUFFERS[coarse]),
+        *(("buffer", part, top_mbit, 240, part) for part in context.pick(BUFFERS, (0.1, 0.5, 1.0))),
         *(("rate", float(rate), rate, 120, 1.0) for rate in RATES_MBIT[coarse] if rate <= top_mbit),
     ]
     scenarios = [
@@ -67,8 +67,7 @@ def near_the_best(data: Data) -> Measured:
 
 def over_standard(data: Data) -> Measured:
     """On the largest product with a buffer of one: HyStart's utilisation over that of the other five."""
-    rows = data["runs"].filter((pl.col("of") == "buffer") & (pl.col("buffer_bdp") >= 0.5))
-    largest = rows.filter(pl.col("at") == rows["at"].max())
+    largest = data["runs"].filter((pl.col("of") == "buffer") & (pl.col("buffer_bdp") == 1.0))
     shares = dict(largest.group_by("startup").agg(pl.col("utilisation").mean()).iter_rows())
     others = [shares[startup] for startup in testbed.SIX if startup != "su_hystart"]
     ratios = sorted(shares["su_hystart"] / other for other in others)
@@ -124,6 +123,10 @@ EXPERIMENT = Experiment(
             "consistently good network utilization (5.11)",
             near_the_best,
             share("it is near the best"),
+            {
+                Verdict.PARTLY: "It falls behind at a buffer of half a product alone: it leaves above the product and loses what the buffer does not hold. "
+                "The packet pair is the best there, as its threshold is exact here"
+            },
         ),
         Claim(
             "On large products HyStart outperforms the other schemes by 3 to 5 times",

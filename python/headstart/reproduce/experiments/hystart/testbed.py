@@ -248,7 +248,8 @@ def bars(
             label=NAMES[startup],
         )
     axes.set_xticks(range(len(groups)), groups)
-    axes.legend(ncols=3)
+    axes.set_axisbelow(True)
+    axes.legend(ncols=6, loc="lower left", bbox_to_anchor=(0, 1))
 
 
 def lines(axes: Axes, points: pl.DataFrame, by: str) -> None:

@@ -175,7 +175,8 @@ impl Sender {
         }
         let mut event = self.snapshot(ctx.now_ns, EventKind::Send);
         let sent_pkts = self.sent_total + self.resent_total;
-        event.unpaced_pkts = u32::try_from(self.unpaced_pkts().saturating_sub(sent_pkts)).unwrap_or(0);
+        event.unpaced_pkts =
+            u32::try_from(self.unpaced_pkts().saturating_sub(sent_pkts)).unwrap_or(0);
         self.step(ctx, &event);
         true
     }

@@ -24,7 +24,7 @@ VARIANTS = ("newreno", "fs-pdrop")
 
 
 def run(context: Context) -> Data:
-    """newreno and fs-pdrop, 0 to 10 bulk transfers, and at 200 ms those of low load."""
+    """Runs newreno and fs-pdrop, 0 to 10 bulk transfers, and at 200 ms those of low load."""
     settings = [
         Setting(variant, flows, delay_ms)
         for variant in VARIANTS

@@ -17,7 +17,7 @@ from headstart.reproduce.style import line
 
 
 def run(context: Context) -> Data:
-    """newreno and fs-pdrop, 0 to 10 bulk transfers, both delays."""
+    """Runs newreno and fs-pdrop, 0 to 10 bulk transfers, both delays."""
     settings = [
         Setting(variant, flows, delay_ms)
         for variant in fs1.VARIANTS

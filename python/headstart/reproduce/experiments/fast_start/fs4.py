@@ -103,7 +103,10 @@ EXPERIMENT = Experiment(
     title="changed load, 50 ms",
     did="As with constant load, but the cross-traffic begins during the pause, so that what was cached is stale. Four "
     "variants: newreno, fs (no drop priority), fs-pdrop, fs-pdrop-noflr (no fast loss recovery). Mean of 10 runs.",
-    assumptions=(*ASSUMED, "The cross-traffic begins 20 s into the run, about half-way through the pause."),
+    assumptions=(
+        *ASSUMED,
+        "The cross-traffic begins 20 s into the run, about half-way through the pause.",
+    ),
     run=run,
     figure=figure,
     claims=(

@@ -21,7 +21,7 @@ VARIANTS = ("newreno", "fs-pdrop")
 
 
 def run(context: Context) -> Data:
-    """newreno and fs-pdrop, 0 to 10 bulk transfers that begin between the bursts, both queues."""
+    """Runs newreno and fs-pdrop, 0 to 10 bulk transfers that begin between the bursts, both queues."""
     settings = [Setting(variant, flows) for variant in VARIANTS for flows in FLOWS]
     frames = {}
     for name, red in (("red", True), ("tail", False)):

@@ -104,7 +104,10 @@ EXPERIMENT = Experiment(
             number(PAPER_S[kind][index]),
             WHY.get(f"{kind}: {name}", {}),
         )
-        for kind, words in (("50 KB", "The second of two 50 KB transfers"), ("page", "The second of two 175 KB pages"))
+        for kind, words in (
+            ("50 KB", "The second of two 50 KB transfers"),
+            ("page", "The second of two 175 KB pages"),
+        )
         for index, name in enumerate(STARTUPS)
     ),
 )

@@ -3,10 +3,11 @@
 import polars as pl
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Measured, share, span
+from headstart.reproduce import Claim, Context, Data, Experiment, Measured, Verdict, share, span
 from headstart.reproduce.experiments.fast_start.t1 import (
     ASSUMED,
     LOW,
+    WHY_HALF,
     Setting,
     against_newreno,
     plot,
@@ -85,6 +86,7 @@ EXPERIMENT = Experiment(
             "50-65 % when the cross-traffic load is low (section 4.1, Figures 2 and 3)",
             low_load,
             span(50, 65),
+            {Verdict.PARTLY: WHY_HALF},
         ),
         Claim(
             "In percent, the improvement is largest at low load",

@@ -3,11 +3,22 @@
 import polars as pl
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Measured, number, share, span
+from headstart.reproduce import (
+    Claim,
+    Context,
+    Data,
+    Experiment,
+    Measured,
+    Verdict,
+    number,
+    share,
+    span,
+)
 from headstart.reproduce.experiments.fast_start.t1 import (
     ASSUMED,
     LOW,
     VARIANTS,
+    WHY_HALF,
     Setting,
     against_newreno,
     means,
@@ -115,6 +126,7 @@ EXPERIMENT = Experiment(
             "50-60 % (section 4.2)",
             low_load,
             span(50, 60),
+            {Verdict.PARTLY: WHY_HALF},
         ),
         Claim(
             "All curves turn up sharply beyond 5 bulk transfers",

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct RtoSpec {
     /// Least value: of 4 rttvar as in Linux, or of the whole timer as in RFC 6298, 2.4.
     pub min_us: u32,
-    /// The clock's granularity, 0: none. Round trips are measured in ticks, timers expire on one.
+    /// The clock's granularity, 0: none. One packet a round trip is timed, in whole ticks, as BSD and ns
+    /// do it; timers expire on a tick.
     pub tick_us: u32,
     /// Variance and floor as Linux has them.
     pub as_linux: bool,

@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(rtt.rto_us(), 103_000);
         assert_eq!(rtt.expiry_ns(100_000_000, 103_000), 203_000_000);
         assert!(rtt.set_fine(None));
-        assert_eq!(rtt.rto_us(), 1_000_000);
+        assert_eq!(rtt.rto_us(), 1_500_000);
     }
 
     #[test]

@@ -20,7 +20,7 @@ VARIANTS = ("fs", "fs-pdrop")
 
 
 def run(context: Context) -> Data:
-    """fs and fs-pdrop, 0 to 10 bulk transfers, both delays."""
+    """Runs fs and fs-pdrop, 0 to 10 bulk transfers, both delays."""
     settings = [
         Setting(variant, flows, delay_ms)
         for variant in VARIANTS
@@ -61,7 +61,10 @@ EXPERIMENT = Experiment(
     section="section 4.1",
     title="drop priority at constant load",
     did="fs and fs-pdrop as in fs1 and fs2. The paper shows fs-pdrop alone, because the difference is insignificant.",
-    assumptions=(*ASSUMED, "Insignificant: no more than twice the standard error of the difference."),
+    assumptions=(
+        *ASSUMED,
+        "Insignificant: no more than twice the standard error of the difference.",
+    ),
     run=run,
     figure=figure,
     claims=(

@@ -3,7 +3,7 @@
 import polars as pl
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Measured, number, share
+from headstart.reproduce import Claim, Context, Data, Experiment, Measured, Verdict, number, share
 from headstart.reproduce.experiments.fast_start.t1 import ASSUMED, FIRST_S, share_of, t1, web
 from headstart.reproduce.papers import FAST_START
 from headstart.reproduce.style import line
@@ -56,7 +56,9 @@ def run(context: Context) -> Data:
     pages = pages.join(names, on="variant").with_columns(
         half=pl.col("group").str.strip_chars_end("0123456789")
     )
-    runs = pages.group_by("name", "clients", "half", "repeat").agg(fct_s=pl.col("fct_ms").mean() / 1000)
+    runs = pages.group_by("name", "clients", "half", "repeat").agg(
+        fct_s=pl.col("fct_ms").mean() / 1000
+    )
     return {"runs": runs.sort("name", "clients", "half", "repeat")}
 
 
@@ -108,6 +110,16 @@ def negligible(data: Data) -> Measured:
     return share_of(own["gain"] >= -2 * own["error"], f"crowds; the worst harm is {worst:.1f} %")
 
 
+CROWD = (
+    "The gain falls with the size of the crowd, from two fifths at 8 clients to a tenth at 40: the paper's 25 % is in between, "
+    "at about 15, and it does not say how many it had"
+)
+SHARE = (
+    "About half of what fs alone costs them is left: what starts fast takes its share of the line sooner, and its packets "
+    "beyond the first window are not marked. With 10 runs of a few clients the difference is hard to see; with ours it is not"
+)
+"""Written after the run; change no verdict."""
+
 EXPERIMENT = Experiment(
     name="fs7",
     paper=FAST_START,
@@ -129,12 +141,14 @@ EXPERIMENT = Experiment(
             "up to a 25 % improvement (section 5.2)",
             lambda data: most(data, "fs-pdrop", "first", 1),
             number(25),
+            dict.fromkeys((Verdict.PARTLY, Verdict.NOT), CROWD),
         ),
         Claim(
             "fs alone helps them as much",
             "a similar improvement: 25 % (section 5.2)",
             lambda data: most(data, "fs", "first", 1),
             number(25),
+            dict.fromkeys((Verdict.PARTLY, Verdict.NOT), CROWD),
         ),
         Claim(
             "fs alone harms the others",
@@ -147,6 +161,7 @@ EXPERIMENT = Experiment(
             "negligible degradation (section 5.2)",
             negligible,
             share("the harm is within twice its standard error"),
+            dict.fromkeys((Verdict.PARTLY, Verdict.NOT), SHARE),
         ),
     ),
 )

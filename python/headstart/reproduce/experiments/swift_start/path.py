@@ -45,7 +45,9 @@ ASSUMED = (
 )
 
 
-def startups(gammas: tuple[int, ...] = GAMMAS, clock_us: int = CLOCK_US) -> dict[str, Mapping[str, int]]:
+def startups(
+    gammas: tuple[int, ...] = GAMMAS, clock_us: int = CLOCK_US
+) -> dict[str, Mapping[str, int]]:
     """Parameters by the report's names: slow start, paced slow start, swift start by gamma."""
     paced = {"reno": 1, "iw_pkts": 4, "growth_percent": 200, "burst_pkts": 2, "clock_us": clock_us}
     swift = paced | {"slope_acks": 0}

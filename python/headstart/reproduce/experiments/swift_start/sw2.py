@@ -7,7 +7,6 @@ from headstart.reproduce import Claim, Context, Data, Experiment, Measured, numb
 from headstart.reproduce.experiments.swift_start import sw1
 from headstart.reproduce.experiments.swift_start.model import (
     RATES_BIT_PER_S,
-    slow_start,
     swift_start,
 )
 from headstart.reproduce.papers import SWIFT_START
@@ -45,11 +44,11 @@ def figure(data: Data, figure: Figure) -> None:
     """Both tables as curves."""
     left, right = figure.subplots(1, 2)
     names = {"slow": "slow start", "gamma2": "swift start, γ = 2", "gamma8": "swift start, γ = 8"}
-    for number, (name, label) in enumerate(names.items()):
+    for index, (name, label) in enumerate(names.items()):
         own = data[name]
-        line(left, number, own["rate_bit_per_s"], own["round_trips"], label)
+        line(left, index, own["rate_bit_per_s"], own["round_trips"], label)
         share = 100 * own["data_rate_bit_per_s"] / own["rate_bit_per_s"]
-        line(right, number, own["rate_bit_per_s"], share, label)
+        line(right, index, own["rate_bit_per_s"], share, label)
     left.set(xscale="log", xlabel="link (bit/s)", ylabel="round trips", ylim=(0, None))
     right.set(xscale="log", xlabel="link (bit/s)", ylabel="mean rate, of the link's (%)")
     left.legend()
@@ -90,12 +89,12 @@ EXPERIMENT = Experiment(
     ),
     run=run,
     figure=figure,
-    claims=tuple(
-        of_gamma(claim, gamma)
-        for gamma, printed in PRINTED.items()
-        for claim in sw1.claims_of(printed, "Table 2")
-    )
-    + (
+    claims=(
+        *(
+            of_gamma(claim, gamma)
+            for gamma, printed in PRINTED.items()
+            for claim in sw1.claims_of(printed, "Table 2")
+        ),
         Claim(
             "Swift start sends typically about 60 % of slow start's bytes before it is at full rate",
             "typically about 60 % (section 3.3)",

@@ -3,7 +3,17 @@
 import polars as pl
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Measured, at_most, number, share
+from headstart.reproduce import (
+    Claim,
+    Context,
+    Data,
+    Experiment,
+    Measured,
+    Verdict,
+    at_most,
+    number,
+    share,
+)
 from headstart.reproduce.experiments.swift_start.path import (
     ASSUMED,
     FREEBSD,
@@ -17,8 +27,8 @@ from headstart.reproduce.papers import SWIFT_START
 from headstart.reproduce.style import COLOURS
 from headstart.scenario_file import TrafficTable
 
-BUFFERS_PKTS = (10, 12, 14, 16, 18, 20, 24)
-"""What is tried: the transfer's window leaves 12 packets in the queue."""
+BUFFERS_PKTS = (20, 24, 26, 28, 30, 32, 36, 40)
+"""What is tried. The transfer's own window leaves 12 packets in the queue; the others' come on top."""
 
 WITH_LOSS = 15 / 44
 """Section 4.3: "15 of 44 data transfers we conducted experienced loss": it chooses the buffer."""
@@ -44,7 +54,7 @@ CROSS: TrafficTable = {
 
 def kind_of(name: str) -> str:
     """All values of gamma together."""
-    return name.split(",")[0]
+    return name.partition(",")[0]
 
 
 def run(context: Context) -> Data:
@@ -52,7 +62,12 @@ def run(context: Context) -> Data:
     chosen = startups()
     tries = {
         (name, buffer): scenario(
-            name, params, {"queue": f"drop-tail:{buffer}"}, transport=FREEBSD, more=(CROSS,), until_s=60
+            name,
+            params,
+            {"queue": f"drop-tail:{buffer}"},
+            transport=FREEBSD,
+            more=(CROSS,),
+            until_s=60,
         )
         for name, params in chosen.items()
         for buffer in BUFFERS_PKTS
@@ -133,9 +148,7 @@ def figure(data: Data, figure: Figure) -> None:
     left.hist(
         [data["lost"].filter(kind=kind)["seq"].to_list() for kind in kinds],
         bins=list(edges),
-        weights=[
-            [1 / max(runs[kind], 1)] * len(data["lost"].filter(kind=kind)) for kind in kinds
-        ],
+        weights=[[1 / max(runs[kind], 1)] * len(data["lost"].filter(kind=kind)) for kind in kinds],
         label=kinds,
         color=COLOURS[:3],
     )
@@ -190,6 +203,14 @@ def single(data: Data) -> Measured:
     return Measured(part, part, part, "of the events", f"{len(sizes)} events")
 
 
+WHY = (
+    "Over one bottleneck the receiver's 32 KB bound slow start to 22 segments: a buffer that holds this window together "
+    "with others' packets for the rest of 10 MB holds slow start's bursts as well. So losses come at any place, by others' "
+    "traffic, and hardly depend on the start. That slow start loses early needs a shorter buffer before the bottleneck's, "
+    "among the 19 hops, of which the report says nothing"
+)
+"""Written after the run; changes no verdict."""
+
 EXPERIMENT = Experiment(
     name="sw4",
     paper=SWIFT_START,
@@ -200,7 +221,7 @@ EXPERIMENT = Experiment(
     assumptions=(
         *ASSUMED,
         "The path's buffer and its other traffic are not known. Others' short transfers take a tenth of the line (our choice). "
-        "The buffer is the one, of 10 to 24 packets, with which the share of transfers with a loss is nearest to the report's "
+        "The buffer is the one, of 20 to 40 packets, with which the share of transfers with a loss is nearest to the report's "
         "15 of 44; so that share is no claim here.",
         f"Swift start is the mean over γ = {', '.join(map(str, GAMMAS))}. A loss is a segment that is sent again.",
     ),
@@ -212,6 +233,7 @@ EXPERIMENT = Experiment(
             "around two-thirds: 67 % (section 5)",
             lambda data: early(data, "slow start"),
             number(67),
+            {Verdict.NOT: WHY},
         ),
         Claim(
             "Of the swift starts, less than a quarter have",
@@ -224,6 +246,7 @@ EXPERIMENT = Experiment(
             "14 in 12 against 12 in 22: 2.1 times (section 5)",
             losses_a_transfer,
             number(2.1),
+            {Verdict.PARTLY: WHY, Verdict.NOT: WHY},
         ),
         Claim(
             "One segment is lost at a time",

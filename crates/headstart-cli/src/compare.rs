@@ -71,6 +71,9 @@ pub(crate) struct CompareArgs {
     /// Write the tables into this file (Markdown).
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
+    /// Measure nothing more on the kernel: take what a comparison that can be resumed has left in --out.
+    #[arg(long, requires = "out")]
+    as_is: bool,
     /// Print one JSON document on standard output instead of the table.
     #[arg(long)]
     json: bool,
@@ -95,6 +98,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     if args.check.is_some() && !(args.on.contains(&On::Kernel) && args.on.contains(&On::Sim)) {
         return Err(usage(
             "--check holds the simulator against the kernel: add --on kernel,sim",
+        ));
+    }
+    if args.as_is && scenario.compare.details {
+        return Err(usage(
+            "--as-is is for scenarios with details = false: only their comparisons can be resumed",
         ));
     }
     let legs = legs(args, &scenario)?;

@@ -35,6 +35,7 @@ fn group(transport: Transport, traffic: Traffic) -> Group {
         destination: 0,
         extra_rtt: None,
         hints: false,
+        head_bytes: 0,
         traffic,
     }
 }

@@ -440,9 +440,11 @@ impl Simulation {
         if conn.sender.write_end() > transfer.from_byte {
             return;
         }
-        if self.spec.groups[conn.group as usize].hints {
+        let group = &self.spec.groups[conn.group as usize];
+        if group.hints {
             conn.sender.hint(transfer.bytes);
         }
+        conn.sender.set_head(group.head_bytes);
         let mut ctx = Context {
             now_ns: self.now_ns,
             network: &mut self.network,

@@ -41,6 +41,9 @@ pub struct Group {
     pub extra_rtt: Option<Distribution<Span>>,
     /// Whether the application tells the start-up the size of each transfer.
     pub hints: bool,
+    /// What leaves first of each transfer, in a segment of its own: a server's status line and headers,
+    /// written before the body. 0: nothing.
+    pub head_bytes: u16,
     /// What it asks for.
     pub traffic: Traffic,
 }

@@ -211,6 +211,7 @@ fn specs() -> impl Strategy<Value = SimSpec> {
             extra_rtt: extra_ms
                 .map(|extra_ms| Distribution::new(Law::Exponential(ms(extra_ms))).unwrap()),
             hints: true,
+            head_bytes: 0,
             traffic,
         });
         SimSpec {

@@ -133,6 +133,11 @@ pub(super) fn page(
     let names: Vec<&str> = legs
         .iter()
         .filter_map(|leg| leg.path_name.as_deref())
+        .filter(|name| {
+            pairs
+                .iter()
+                .any(|pair| pair.kernel.path.as_deref() == Some(name))
+        })
         .collect();
     text.push_str("| start-up |");
     for name in &names {

@@ -96,6 +96,9 @@ pub(super) fn page(
             leg.path.rtt(),
             leg.path.forward.queue,
         );
+        if cells.iter().all(|cell| cell.path != leg.path_name) {
+            text.push_str("\nNot measured.\n");
+        }
         for kind in CaseKind::ALL {
             table(&mut text, leg, kind, &cells);
         }

@@ -156,7 +156,8 @@ impl Worker<'_> {
             repeat: 1,
             ..plan.clone()
         };
-        rest.runners.retain(|runner| !part.has(&runner.label));
+        rest.runners
+            .retain(|runner| !part.has(&runner.label) && !self.args.as_is);
         let there = plan.transfers() / u64::from(plan.repeat) - rest.transfers();
         self.bar.inc(there);
         if !rest.runners.is_empty() {
@@ -173,8 +174,10 @@ impl Worker<'_> {
         }
         self.run.wall_s += part.wall_s;
         self.run.packets += part.packets;
-        self.conditions.started.push(part.started);
-        self.conditions.loads.push(part.load);
+        if !part.transfers.is_empty() {
+            self.conditions.started.push(part.started);
+            self.conditions.loads.push(part.load);
+        }
         let runs = |transfer: &TransferRecord| {
             plan.runners
                 .iter()

@@ -97,6 +97,8 @@ pub(crate) struct Sender {
     una: u64,
     nxt: u64,
     write_end: u64,
+    /// Where the application's first write of a transfer ends: a segment ends there, too.
+    head_end: u64,
     window_end: u64,
     cwnd_pkts: u32,
     ssthresh_pkts: u32,
@@ -170,6 +172,7 @@ impl Sender {
             una: 0,
             nxt: 0,
             write_end: 0,
+            head_end: 0,
             window_end: 0,
             cwnd_pkts: t.initial_window_pkts.max(1),
             ssthresh_pkts: t.initial_ssthresh_pkts.unwrap_or(INFINITE_SSTHRESH),
@@ -234,6 +237,11 @@ impl Sender {
     /// The SYN was lost: RFC 5681, 3.1: the initial window is one segment.
     pub(crate) fn handshake_lost(&mut self) {
         self.cwnd_pkts = 1;
+    }
+
+    /// What is written next begins with `bytes` that leave in a segment of their own.
+    pub(crate) fn set_head(&mut self, bytes: u16) {
+        self.head_end = self.write_end + u64::from(bytes);
     }
 
     /// The application writes `bytes` more; they leave as far as they may.
@@ -360,7 +368,10 @@ impl Sender {
 
     /// How many bytes the next new segment has; 0: the window has no room for it.
     fn next_len_bytes(&self) -> u16 {
-        let left = self.write_end - self.nxt;
+        let left = match self.nxt < self.head_end {
+            true => self.head_end - self.nxt,
+            false => self.write_end - self.nxt,
+        };
         let len = left.min(u64::from(self.transport.mss_bytes));
         let mut end = self.window_end;
         if let Some(buffer_bytes) = self.transport.send_buffer_bytes {

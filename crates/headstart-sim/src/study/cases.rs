@@ -13,8 +13,9 @@ use crate::{
     TransferDone, WindowSample,
 };
 
-/// What the server of a comparison puts before the body: nginx's status line and headers.
-const RESPONSE_HEADER_BYTES: u64 = 247;
+/// What the server of a comparison puts before the body: nginx's status line and headers,
+/// which leave before it is asked for the body.
+const RESPONSE_HEADER_BYTES: u16 = 247;
 
 /// One run of a case.
 pub(super) struct CaseRun {
@@ -28,7 +29,8 @@ pub(super) struct CaseRun {
 /// The run of `case` under `contender`.
 fn spec_of(study: &Study, contender: &Contender, case: &Case) -> SimSpec {
     let scenario = &study.scenario;
-    let on_wire = |size: ByteSize| ByteSize::from_bytes(size.bytes() + RESPONSE_HEADER_BYTES);
+    let on_wire =
+        |size: ByteSize| ByteSize::from_bytes(size.bytes() + u64::from(RESPONSE_HEADER_BYTES));
     let sizes = case.warm_bytes().into_iter().chain([case.bytes()]);
     let sizes: Vec<ByteSize> = sizes.map(on_wire).collect();
     // After a warming transfer on a connection of its own, as long as a comparison waits.
@@ -65,6 +67,7 @@ fn spec_of(study: &Study, contender: &Contender, case: &Case) -> SimSpec {
             destination: 0,
             extra_rtt: None,
             hints: false,
+            head_bytes: RESPONSE_HEADER_BYTES,
             traffic: Traffic::Users(users),
         }],
         memory: Vec::new(),

@@ -80,6 +80,7 @@ fn group_of(
         destination: group.destination,
         extra_rtt: group.extra_rtt.clone(),
         hints: group.hints,
+        head_bytes: 0,
         traffic: group.traffic.clone(),
     })
 }

@@ -53,6 +53,7 @@ pub(crate) fn group(transport: Transport, runner: Runner, traffic: Traffic) -> G
         destination: 0,
         extra_rtt: None,
         hints: false,
+        head_bytes: 0,
         traffic: traffic.clone(),
     }
 }

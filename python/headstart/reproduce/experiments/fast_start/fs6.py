@@ -82,7 +82,7 @@ EXPERIMENT = Experiment(
             saved,
             span(25, 50),
             {
-                Verdict.PARTLY: "The times of single runs vary by as much as their mean, because a timeout is half of one: the ends of the "
+                Verdict.PARTLY: "The times of single runs vary by half of their mean, because a timeout is that long: the ends of the "
                 "range are of the loads where more of them fell upon one side"
             },
         ),
@@ -93,7 +93,7 @@ EXPERIMENT = Experiment(
             share("fs-pdrop is faster with RED than with drop-tail"),
             {
                 Verdict.PARTLY: "At 6 bulk transfers the drop-tail buffer is not yet full: RED's early drops cost more than they help. From 7 "
-                "on fs-pdrop takes about a half to a quarter of the time with RED"
+                "on fs-pdrop takes three quarters to one quarter of the time with RED"
             },
         ),
     ),

@@ -127,9 +127,9 @@ EXPERIMENT = Experiment(
             fewer_drops,
             share("no more packets are lost"),
             {
-                Verdict.NOT: "Slow start's bursts overflow a short buffer at a small window: it loses few packets, and leaves slow "
-                "start far below the capacity. Paced, the window reaches the capacity without loss and then outgrows it, because "
-                "slow start ends only by a loss: more packets are lost, once, and the transfer is shorter all the same"
+                Verdict.NOT: "Slow start is ended by a loss, here as there. By its bursts it overflows a short buffer at a small window, and "
+                "loses few packets; swift start's window is much larger by then, and so is the loss. The transfer is shorter "
+                "all the same on most paths: its window is nearer to the capacity afterwards"
             },
         ),
     ),

@@ -90,6 +90,25 @@ static __always_inline int in_group(const struct hs_config *config, const struct
 	return 0;
 }
 
+/* The core's judgement and its folding are global functions: the verifier looks at each once, and
+ * not again for every prefix length and every way that leads there. They check nothing of the
+ * kernel's that is not theirs to know: all pointers are to memory of ours. */
+__noinline int hs_judge(struct su_path *path, const struct hs_config *config,
+			const struct su_event *ev)
+{
+	if (!path || !config || !ev)
+		return SU_WHY_PATH_UNKNOWN;
+	return su_path_recall(path, &config->memory, ev);
+}
+
+__noinline int hs_fold(struct su_path *path, const struct hs_config *config,
+		       const struct su_event *ev, const struct su_proof *proof)
+{
+	if (!path || !config || !ev || !proof)
+		return SU_LEARNT_NOTHING;
+	return su_path_learn(path, &config->memory, ev, *proof);
+}
+
 /* One entry: what is remembered under @key, judged for this connection. */
 static __always_inline enum su_why ask(const struct hs_config *config, const struct hs_prefix *key,
 				       const struct su_event *ev, struct su_path *path)
@@ -100,7 +119,7 @@ static __always_inline enum su_why ask(const struct hs_config *config, const str
 		return SU_WHY_PATH_UNKNOWN;
 	*path = entry->path;
 	path->age_us = (bpf_ktime_get_boot_ns() - entry->learnt_ns) / NS_PER_US;
-	return su_path_recall(path, &config->memory, ev);
+	return hs_judge(path, config, ev);
 }
 
 static __always_inline const __u8 *lengths(const struct hs_config *config, __u8 family)
@@ -141,19 +160,19 @@ static __noinline int recall(struct sock *sk, struct hs_conn *conn, const struct
 
 static __always_inline void tell(const struct hs_config *config, struct hs_conn *conn,
 				 const struct hs_prefix *key, const struct su_event *ev,
-				 struct su_proof proof)
+				 const struct su_proof *proof)
 {
 	struct hs_path_entry *known = bpf_map_lookup_elem(&hs_paths, key);
 	struct hs_path_entry *entry = &conn->lesson;
 	__u64 now_ns = bpf_ktime_get_boot_ns();
-	enum su_learnt learnt;
+	int learnt;
 
 	__builtin_memset(entry, 0, sizeof(*entry));
 	if (known) {
 		*entry = *known;
 		entry->path.age_us = (now_ns - entry->learnt_ns) / NS_PER_US;
 	}
-	learnt = su_path_learn(&entry->path, &config->memory, ev, proof);
+	learnt = hs_fold(&entry->path, config, ev, proof);
 	if (learnt == SU_LEARNT_TO_FORGET) {
 		bpf_map_delete_elem(&hs_paths, key);
 	} else if (learnt == SU_LEARNT_SOMETHING) {
@@ -177,7 +196,7 @@ static __noinline void teach(struct sock *sk, struct hs_conn *conn, const struct
 	whole.family = (__u8)peer(sk, whole.addr);
 	if (in_group(config, &whole)) {
 		if (proof)
-			tell(config, conn, &key, ev, *proof);
+			tell(config, conn, &key, ev, proof);
 		else
 			bpf_map_delete_elem(&hs_paths, &key);
 	}
@@ -188,7 +207,7 @@ static __noinline void teach(struct sock *sk, struct hs_conn *conn, const struct
 			break;
 		cut(&key, &whole, bits);
 		if (proof)
-			tell(config, conn, &key, ev, *proof);
+			tell(config, conn, &key, ev, proof);
 		else
 			bpf_map_delete_elem(&hs_paths, &key);
 	}

@@ -60,9 +60,9 @@ pub fn has_struct_ops_links() -> bool {
         .any(|line| line.trim_start().starts_with("ok") && line.contains("struct_ops links"))
 }
 
-/// Waits until `condition` holds, for ten seconds at most.
+/// Waits until `condition` holds, for a minute at most.
 pub fn eventually(condition: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() && Instant::now() < deadline {
         sleep(Duration::from_millis(20));
     }

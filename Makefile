@@ -51,6 +51,12 @@ bench: ## How fast and how true the path emulator is on this machine (as root)
 	@scripts/setup.sh bench
 	@scripts/bench.sh
 
+.PHONY: deb
+deb: ## The Debian package, installed and purged in a Debian of its own (as root)
+	@scripts/setup.sh deb
+	@scripts/build.sh program
+	@scripts/deb.sh
+
 .PHONY: doctor
 doctor: ## What this machine can do, and what it lacks
 	@scripts/setup.sh build

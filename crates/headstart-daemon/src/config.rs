@@ -1,6 +1,7 @@
 //! The daemon's configuration: what `/etc/headstart/headstart.toml` says.
 
 mod keys;
+mod memory;
 mod read;
 mod rules;
 
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use headstart_core::Params;
+
+pub use memory::MemoryConfig;
 
 /// Where it stands unless the command line says otherwise.
 pub const DEFAULT_FILE: &str = "/etc/headstart/headstart.toml";
@@ -26,6 +29,8 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// The records of transfers.
     pub records: Records,
+    /// The path memory.
+    pub memory: MemoryConfig,
     /// Where the metrics are served; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
     /// The marking of packets with low drop priority.

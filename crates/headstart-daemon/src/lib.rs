@@ -12,6 +12,7 @@ mod daemon;
 mod explain;
 mod guard;
 mod kept;
+mod memory;
 mod metrics;
 mod privileges;
 mod protocol;
@@ -24,12 +25,15 @@ pub use clock::{Wall, is_full};
 pub use columns::{batch_of, schema};
 pub use config::{
     Action, ArmConfig, Config, DEFAULT_FILE, DEFAULT_RUN_DIR, Experiment, GuardConfig, Marking,
-    Records, RuleAction, RuleConfig,
+    MemoryConfig, Records, RuleAction, RuleConfig,
 };
 pub use control::{ControlError, ask};
 pub use daemon::{DaemonError, check, run};
 pub use guard::{Guard, Outcome};
-pub use protocol::{Explanation, MAX_REQUEST_BYTES, Request, Status, TopRow, parse_request};
+pub use protocol::{
+    Explanation, MAX_REQUEST_BYTES, MemoryStatus, Request, SiteReport, Status, TopRow,
+    parse_request,
+};
 pub use row::Row;
 pub use stats::Stats;
 pub use store::{Store, StoreCounts, StoreError};

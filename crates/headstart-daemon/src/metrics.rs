@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::daemon::Message;
-use crate::protocol::Status;
+use crate::protocol::{MemoryStatus, Status};
 use crate::stats::{LATENCY_BOUNDS_US, Stats};
 
 /// Serves the metrics until the process ends.
@@ -138,6 +138,7 @@ pub(crate) fn text_of(status: &Status, stats: &Stats) -> String {
         "1: records cannot be written now.",
         u64::from(records.error.is_some()),
     );
+    memory(t, &status.memory);
     family(
         t,
         "headstart_rule_connections_total",
@@ -174,6 +175,59 @@ pub(crate) fn text_of(status: &Status, stats: &Stats) -> String {
     }
     transfers(t, stats);
     text
+}
+
+fn memory(t: &mut String, memory: &MemoryStatus) {
+    one(
+        t,
+        "headstart_memory_failing",
+        "gauge",
+        "1: the path memory cannot be saved now.",
+        u64::from(memory.error.is_some()),
+    );
+    let Some(site) = &memory.site else {
+        return;
+    };
+    for (name, kind, help, value) in [
+        (
+            "headstart_site_shared",
+            "gauge",
+            "1: what is learnt comes from the site and goes there.",
+            u64::from(site.shared),
+        ),
+        (
+            "headstart_site_told_total",
+            "counter",
+            "Paths told to the site.",
+            site.told,
+        ),
+        (
+            "headstart_site_taken_total",
+            "counter",
+            "Paths taken from the site.",
+            site.taken,
+        ),
+        (
+            "headstart_site_capped_total",
+            "counter",
+            "Paths from the site with a value above our cap.",
+            site.capped,
+        ),
+        (
+            "headstart_site_rejected_total",
+            "counter",
+            "What stood in the site's store and was no path.",
+            site.rejected,
+        ),
+        (
+            "headstart_site_failures_total",
+            "counter",
+            "Exchanges with the site that did not go through.",
+            site.failures,
+        ),
+    ] {
+        one(t, name, kind, help, value);
+    }
 }
 
 fn transfers(t: &mut String, stats: &Stats) {

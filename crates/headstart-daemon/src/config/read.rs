@@ -9,6 +9,7 @@ use headstart_scenario::reader::{Key, Source, Table, Value};
 use headstart_scenario::{ByteSize, ScenarioError};
 
 use super::keys::*;
+use super::memory::memory;
 use super::rules::{experiment, rules};
 use super::{Config, DEFAULT_RUN_DIR, GuardConfig, Marking, Records};
 
@@ -24,7 +25,9 @@ impl Config {
         let source = Source { file, text };
         let document = source.document()?;
         let top = Table::top(source, &document);
-        top.only(&[DAEMON, RECORDS, METRICS, MARKING, GUARD, EXPERIMENT, RULE])?;
+        top.only(&[
+            DAEMON, RECORDS, MEMORY, METRICS, MARKING, GUARD, EXPERIMENT, RULE,
+        ])?;
         let daemon = table_of(&top, DAEMON)?;
         if let Some(daemon) = &daemon {
             daemon.only(&[CGROUP, RUN_DIR, STATE_DIR])?;
@@ -38,6 +41,7 @@ impl Config {
             run_dir: path_of(daemon.as_ref(), RUN_DIR)?
                 .unwrap_or_else(|| PathBuf::from(DEFAULT_RUN_DIR)),
             records: records(&top, &state_dir)?,
+            memory: memory(&top, &state_dir)?,
             state_dir,
             metrics: metrics(&top)?,
             marking: marking(&top)?,

@@ -13,6 +13,7 @@ use super::{Daemon, DaemonError, now_ns, system, wall_now};
 use crate::config::Config;
 use crate::guard::Guard;
 use crate::kept::OffRules;
+use crate::memory::Memory;
 use crate::rules::{Numbers, resolve};
 use crate::stats::Stats;
 use crate::store::Store;
@@ -79,9 +80,11 @@ impl Daemon {
             startups: Startup::all().map(Params::new).collect(),
             dscp: config.marking.dscp,
             transfer_room_bytes: RECORD_ROOM_BYTES,
+            memory: Memory::options(&config.memory),
             ..Options::default()
         };
         let kernel = Kernel::load(&options)?;
+        let memory = Memory::load(&config.memory, &kernel);
         let marks = mark(&kernel, config.marking.devices.as_deref())?;
         let cgroup = attachment_point(&config)?;
         let mut policy = Policy::attach(&kernel, &cgroup)?;
@@ -96,6 +99,7 @@ impl Daemon {
             policy,
             _marks: marks,
             kernel,
+            memory,
             resolved,
             numbers,
             off,

@@ -1,8 +1,6 @@
 """The command `headstart-lab`: thin; parse, call, say where the result is."""
 
 import difflib
-import os
-import platform
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -74,6 +72,10 @@ def reproduce(  # noqa: PLR0917 -- typer reads the options from the parameters
     on: Annotated[Ground, typer.Option(help="The simulator or the live kernel.")] = Ground.SIM,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the first repeat.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="All cores unless given.")] = None,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Report also what --out has of other experiments and grounds."),
+    ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Judge and draw again what --out has, without a run.")
     ] = False,
@@ -97,20 +99,26 @@ def reproduce(  # noqa: PLR0917 -- typer reads the options from the parameters
             )
         return
     chosen = known if everything else _chosen(names or [], known)
-    fit = [experiment for experiment in chosen if on in experiment.grounds]
-    for experiment in chosen:
-        if experiment not in fit:
-            typer.echo(f"headstart-lab: {experiment.name} does not run on {on}: left out", err=True)
-    if not fit:
-        _fail("no experiment is left; see headstart-lab reproduce --list", WRONG_INPUT)
+    if not again:
+        for experiment in chosen:
+            if on not in experiment.grounds:
+                typer.echo(
+                    f"headstart-lab: {experiment.name} does not run on {on}: left out", err=True
+                )
+        chosen = [experiment for experiment in chosen if on in experiment.grounds]
+        if not chosen:
+            _fail("no experiment is left; see headstart-lab reproduce --list", WRONG_INPUT)
     context = Context(quick=quick, seed=seed, on=on.value, threads=threads)
-    machine = f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs"
     try:
-        context = runner.read_context(out) if again else context
-        outcomes = runner.run_all(fit, context, out, _say, again=again)
-        write_page(render_page(outcomes, context, machine), out / "report.html")
+        if not again:
+            outcomes = runner.run_all(chosen, context, out, _say)
+        if again or keep:
+            outcomes = runner.judge_again(known if keep else chosen, out)
+        if not outcomes:
+            _fail(f"{out} has no data of these experiments; run them first", FAILED)
+        write_page(render_page(outcomes), out / "report.html")
         if write_docs is not None:
-            write_docs.write_text(render_table(outcomes, context), encoding="utf-8")
+            write_docs.write_text(render_table(outcomes), encoding="utf-8")
         runner.write_claims(outcomes, out)
     except OSError as error:
         place = error.filename or out

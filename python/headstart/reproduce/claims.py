@@ -8,12 +8,19 @@ bound) and gives nothing but the paper's own numbers.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 Data = Mapping[str, pl.DataFrame]
 """What an experiment measured: frames by name."""
+
+Ground = Literal["sim", "kernel"]
+"""Where it was measured: in the simulator, or on this machine's kernel over emulated paths."""
+
+GROUNDS: tuple[Ground, ...] = ("sim", "kernel")
+"""In the order of the report."""
 
 NUMBER_REPRODUCED = 0.15
 """`number`: as far from the paper's number, relative to it, is reproduced."""
@@ -248,7 +255,9 @@ class Claim:
         paper: What the paper says, its number with its unit, and where.
         measure: From the experiment's data to the number and its spread.
         rule: Fixed beforehand; see the functions above.
-        why: Beside the rule's own words, what explains an outcome: by verdict.
+        why: Beside the rule's own words, what explains an outcome of the simulator: by verdict.
+        why_kernel: The same of the live kernel.
+        grounds: Where the sentence can be judged, of the grounds of its experiment.
     """
 
     text: str
@@ -256,8 +265,10 @@ class Claim:
     measure: Callable[[Data], Measured]
     rule: Rule
     why: Mapping[Verdict, str] = field(default_factory=dict)
+    why_kernel: Mapping[Verdict, str] = field(default_factory=dict)
+    grounds: tuple[Ground, ...] = GROUNDS
 
-    def judge(self, data: Data) -> Judged:
+    def judge(self, data: Data, on: Ground = "sim") -> Judged:
         """Measures and decides. A measurement that fails is an error, in words."""
         try:
             measured = self.measure(data)
@@ -266,5 +277,5 @@ class Claim:
             return Judged("", Verdict.ERROR, f"{type(error).__name__}: {error}")
         if not np.isfinite(measured.value):
             return Judged(str(measured), Verdict.ERROR, "the measurement is not a number")
-        words = self.why.get(verdict)
+        words = (self.why if on == "sim" else self.why_kernel).get(verdict)
         return Judged(str(measured), verdict, f"{reason}. {words}" if words else reason)

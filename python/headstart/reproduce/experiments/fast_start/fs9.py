@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 from headstart.reproduce import Claim, Context, Data, Experiment, at_least, number
 from headstart.reproduce.experiments.fast_start.browser import (
     ASSUMED,
+    ON_KERNEL,
     PAGE_ASSUMED,
     STARTUPS,
     access,
@@ -34,7 +35,8 @@ def run(context: Context) -> Data:
         name: access(startup, "cable-1998", [page(persistent=False), UPLOAD], 400)
         for name, startup in STARTUPS.items()
     }
-    return {"loads": second_pages(context, scenarios, context.pick(50, 20))}
+    repeat = context.pick(50, 20) if context.on == "sim" else context.pick(4, 2)
+    return {"loads": second_pages(context, scenarios, repeat)}
 
 
 def figure(data: Data, figure: Figure) -> None:
@@ -66,6 +68,8 @@ EXPERIMENT = Experiment(
         "One upload without end.",
         *PAGE_ASSUMED,
     ),
+    grounds=("sim", "kernel"),
+    on_kernel=(*ON_KERNEL, "The upload is Reno's. Four runs."),
     run=run,
     figure=figure,
     claims=(

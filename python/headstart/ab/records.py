@@ -227,44 +227,40 @@ def load(source: Source, rule: str | None = None, *, split_seed: int | None = No
     Raises:
         RecordsError: Nothing is recorded, there is one arm alone, or there are several experiments.
     """
-    table = _read(source.files)
-    if table.is_empty():
+    # Apart, so that the many are never copied to leave out the few.
+    done = _read(source.files, pl.col("complete"))
+    cut = _read(source.files, ~pl.col("complete"))
+    where = _several(source.files)
+    if not done.height + cut.height:
         raise RecordsError(
-            f"{_several(source.files)}: nothing is recorded there; is a rule matched? "
+            f"{where}: nothing is recorded there; is a rule matched? "
             "`headstart status` says how often"
         )
-    chosen, notes = _choose(table, rule, _several(source.files), split=split_seed is not None)
-    rows = table if chosen is None else table.filter(pl.col("rule").cast(pl.String).is_in(chosen))
-    rules = tuple(sorted(rows["rule"].unique().cast(pl.String)))
-    others = table.height - rows.height
-    del table
-    complete = rows["complete"].to_numpy()
-    if not complete.any():
-        raise RecordsError(
-            f"{_several(source.files)}: no transfer of {', '.join(rules)} was completed"
-        )
-    prefixes, prefix = _codes(rows["prefix"])
-    if split_seed is not None and rows["arm"].n_unique() == 1:
+    recorded = done.height + cut.height
+    both = pl.concat([one.select("rule", "arm").unique() for one in (done, cut)]).unique()
+    chosen = _choose(both, rule, where, split=split_seed is not None)
+    if set(chosen) != set(both["rule"].cast(pl.String)):
+        wanted = pl.col("rule").cast(pl.String).is_in(chosen)
+        done, cut = done.filter(wanted), cut.filter(wanted)
+    others = recorded - done.height - cut.height
+    if done.is_empty():
+        raise RecordsError(f"{where}: no transfer of {', '.join(chosen)} was completed")
+    prefixes, prefix = _codes(pl.concat([done["prefix"], cut["prefix"]]))
+    arms, arm = _codes(pl.concat([done["arm"], cut["arm"]]))
+    notes = ()
+    if split_seed is not None and len(arms) == 1:
         arms, arm = ("A", "B"), _split(len(prefixes), split_seed)[prefix]
-        notes = (*notes, "the records have one arm: each prefix was given A or B by chance")
-    else:
-        arms, arm = _codes(rows["arm"])
-    done = rows.filter(complete)
-    del rows
-    arm, prefix, cut_arm, cut_prefix = (
-        arm[complete],
-        prefix[complete],
-        arm[~complete],
-        prefix[~complete],
-    )
+        notes = ("the records have one arm: each prefix was given A or B by chance",)
+    arm, cut_arm = arm[: done.height], arm[done.height :]
+    prefix, cut_prefix = prefix[: done.height], prefix[done.height :]
     if empty := [name for at, name in enumerate(arms) if not (arm == at).any()]:
         raise RecordsError(
-            f"{_several(source.files)}: no transfer of the arm {empty[0]} was completed; "
+            f"{where}: no transfer of the arm {empty[0]} was completed; "
             "give records of a longer time"
         )
     return Transfers(
         arms=arms,
-        rules=rules,
+        rules=tuple(sorted(chosen)),
         arm=arm.astype(np.int8),
         prefixes=prefixes,
         prefix=prefix,
@@ -287,8 +283,8 @@ def load(source: Source, rule: str | None = None, *, split_seed: int | None = No
     )
 
 
-def _read(files: tuple[str, ...]) -> pl.DataFrame:
-    """All rows, names as numbers."""
+def _read(files: tuple[str, ...], which: pl.Expr) -> pl.DataFrame:
+    """Some of the rows, names as numbers."""
     names = ("prefix", "rule", "arm", "control")
     wanted = [
         pl.col(name).cast(pl.Categorical) if name in names else pl.col(name) for name in COLUMNS
@@ -296,7 +292,10 @@ def _read(files: tuple[str, ...]) -> pl.DataFrame:
     numbers = [pl.col(name).cast(dtype) for name, dtype in COLUMNS.items() if dtype.is_integer()]
 
     def read(some: list[str]) -> pl.DataFrame:
-        scans = [pl.scan_parquet(file).select(wanted).with_columns(numbers) for file in some]
+        scans = [
+            pl.scan_parquet(file).filter(which).select(wanted).with_columns(numbers)
+            for file in some
+        ]
         scans = [scan.with_columns(pl.col("start").dt.cast_time_unit("us")) for scan in scans]
         return pl.concat(scans).collect(engine="streaming")
 
@@ -311,11 +310,9 @@ def _several(files: tuple[str, ...]) -> str:
     return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
 
-def _choose(
-    table: pl.DataFrame, rule: str | None, where: str, *, split: bool
-) -> tuple[list[str] | None, tuple[str, ...]]:
-    """The rules of the experiment; None: all."""
-    pairs = table.select(pl.col("rule").cast(pl.String), pl.col("arm").cast(pl.String)).unique()
+def _choose(recorded: pl.DataFrame, rule: str | None, where: str, *, split: bool) -> list[str]:
+    """The rules of the experiment."""
+    pairs = recorded.select(pl.col("rule").cast(pl.String), pl.col("arm").cast(pl.String))
     arms = {name: sorted(pairs.filter(rule=name)["arm"]) for name in sorted(pairs["rule"].unique())}
     told = "; ".join(f"{name} ({', '.join(of)})" for name, of in arms.items())
     if rule is not None and rule not in arms:
@@ -324,7 +321,7 @@ def _choose(
     if rule is not None and len(arms[rule]) == 1 and not split:
         chosen = []
     if not chosen and split:
-        return None, ()
+        return [rule] if rule is not None else list(arms)
     if not chosen:
         raise RecordsError(
             f"{where}: there is one arm alone: {told}. An experiment needs two: "
@@ -333,7 +330,7 @@ def _choose(
         )
     if len({tuple(arms[name]) for name in chosen}) > 1:
         raise RecordsError(f"{where}: several experiments are recorded: {told}; choose with --rule")
-    return chosen, ()
+    return chosen
 
 
 def _codes(names: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int32]]:

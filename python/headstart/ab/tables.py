@@ -122,7 +122,7 @@ class Tables:
         lot = lots.of_prefix[transfers.prefix]
         self.sides = []
         for arm in range(len(transfers.arms)):
-            index = np.flatnonzero(transfers.arm == arm)
+            index = np.flatnonzero(transfers.arm == arm).astype(np.int32)
             self.sides.append(
                 Side(
                     lot[index],

@@ -241,14 +241,19 @@ class _Crew:
         self, job: Job, folder: Path
     ) -> tuple[dict[str, Any] | None, list[dict[str, float]], str]:
         """Runs `headstart path`: its document, the CPU used, its last words if it failed."""
-        ends = job.plan.ends | {"told": str(folder / "told.json"), "whole": job.whole}
+        ends = job.plan.ends | {
+            "told": str(folder / "told.json"),
+            "server_ended": str(folder / "server.ended"),
+            "whole": job.whole,
+        }
         (folder / "plan.json").write_text(json.dumps(ends), encoding="utf-8")
         lane = FIRST_LANE + next(self.lanes) % LANES
         servers = _servers(self.program, job.plan, folder)
         command = [
             *(self.program, "path", *job.plan.path, "--lane", str(lane), "--json", "--quiet"),
             *("--log", str(folder / "log.parquet")),
-            *("--server", servers, "--server-port", str(COMPARED_PORT)),
+            # The client waits for the other one, and longer than headstart path would.
+            *("--server", servers, "--server-port", str(OTHER_PORT)),
             *("--", sys.executable, "-S", str(ENDS), "client", str(folder / "plan.json")),
         ]
         with (folder / "path.err").open("w") as errors:
@@ -299,7 +304,8 @@ def _servers(program: str, run: Plan, folder: Path) -> str:
     errors = shlex.quote(str(folder / "server.err"))
     return (
         f"exec 2>{errors}; {shlex.join([*python, 'prepare', str(folder / 'plan.json')])} && "
-        f"{{ {shlex.join([*python, 'server', str(OTHER_PORT)])} & exec {server}; }}"
+        f"{{ {shlex.join([*python, 'server', str(OTHER_PORT)])} & {server}; "
+        f"touch {shlex.quote(str(folder / 'server.ended'))}; wait; }}"
     )
 
 

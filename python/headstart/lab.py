@@ -128,6 +128,78 @@ def reproduce(  # noqa: PLR0917 -- typer reads the options from the parameters
         _fail("an experiment failed: the report has its error", FAILED)
 
 
+@app.command()
+def ab(  # noqa: PLR0917 -- typer reads the options from the parameters
+    records: Annotated[
+        list[str],
+        typer.Argument(
+            help="Parquet files of records, folders, patterns, or URLs (s3://, gs://, az://)."
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for report.html, ab.json and figures.")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option(help="The arm that the others are held against.")
+    ] = None,
+    rule: Annotated[str | None, typer.Option(help="Of this rule alone.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The daemon's configuration: arms and their shares.")
+    ] = None,
+    shares: Annotated[
+        str | None, typer.Option(help="The same by hand, in percent: iw3=50,iw10=50.")
+    ] = None,
+    aa: Annotated[
+        bool,
+        typer.Option(
+            "--aa", help="The arms have the same; of one arm, prefixes are split by chance."
+        ),
+    ] = False,
+    bandwidth: Annotated[
+        Path | None,
+        typer.Option(help="CSV or Parquet of prefix and bits_per_s, measured at another time."),
+    ] = None,
+    status: Annotated[
+        Path | None,
+        typer.Option(help="What `headstart status --json` said: how many records were lost."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 1,
+) -> None:
+    """Checks an experiment and compares its arms: the IW10 paper's tables for one's own traffic."""
+    # Only here: matplotlib and scipy take a second to load.
+    from headstart.ab import Options, RecordsError, analyse, read_experiment, read_lost  # noqa: PLC0415
+    from headstart.ab.folder import write_folder  # noqa: PLC0415
+    from headstart.ab.terminal import render_text  # noqa: PLC0415
+
+    if config is not None and shares is not None:
+        _fail("give --config or --shares, not both", WRONG_INPUT)
+    try:
+        shares_pct = read_experiment(config) if config else _shares(shares)
+        lost = read_lost(status) if status else None
+        options = Options(base, rule, shares_pct, bandwidth, lost, alike=aa, seed=seed)
+        analysis = analyse(records, options)
+    except RecordsError as error:
+        _fail(str(error), WRONG_INPUT)
+    typer.echo(render_text(analysis), nl=False)
+    if out is None:
+        return
+    try:
+        page = write_folder(analysis, out)
+    except OSError as error:
+        _fail(f"{error.filename or out}: {error.strerror or error}; choose another --out", FAILED)
+    typer.echo(f"\n{page}")
+
+
+def _shares(text: str | None) -> dict[str, float] | None:
+    if text is None:
+        return None
+    try:
+        pairs = [part.split("=") for part in text.split(",")]
+        return {name.strip(): float(share) for name, share in pairs}
+    except ValueError:
+        _fail(f'--shares "{text}": write arms and percents, such as iw3=50,iw10=50', WRONG_INPUT)
+
+
 def _say(words: str) -> None:
     typer.echo(words, err=True)
 

@@ -1,0 +1,155 @@
+//! What happens before the daemon runs: the configuration is read, the policy put into force.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use headstart_core::{Params, Startup};
+use headstart_kernel::{Attachment, Kernel, Options, Policy};
+
+use super::{Daemon, DaemonError, now_ns, system, wall_now};
+use crate::config::Config;
+use crate::guard::Guard;
+use crate::kept::OffRules;
+use crate::rules::{Numbers, resolve};
+use crate::stats::Stats;
+use crate::store::Store;
+
+const RECORD_ROOM_BYTES: u32 = 1 << 24;
+
+/// Reads the configuration and says what is wrong with it, if anything is. Changes nothing.
+///
+/// # Errors
+/// [`DaemonError::Config`] with file and line, or [`DaemonError::ConfigFile`].
+pub fn check(file: &Path) -> Result<Config, DaemonError> {
+    let refused = |cause: String| DaemonError::ConfigFile {
+        file: file.to_owned(),
+        cause,
+    };
+    let mut open = File::open(file)
+        .map_err(|error| refused(format!("{error}; give a configuration with --config FILE")))?;
+    // Of the open file: nobody puts another in its place between the look and the reading.
+    let metadata = open
+        .metadata()
+        .map_err(|error| refused(error.to_string()))?;
+    let me = nix::unistd::geteuid().as_raw();
+    if metadata.mode() & 0o022 != 0 {
+        let cause = "others than its owner can write it; chmod go-w it";
+        return Err(refused(cause.to_owned()));
+    }
+    if metadata.uid() != 0 && metadata.uid() != me {
+        let cause = format!(
+            "it belongs to the user {}; chown it to root",
+            metadata.uid()
+        );
+        return Err(refused(cause));
+    }
+    let mut text = String::new();
+    open.read_to_string(&mut text)
+        .map_err(|error| refused(error.to_string()))?;
+    Ok(Config::parse(
+        &file.display().to_string(),
+        &text,
+        &native_controls(),
+    )?)
+}
+
+fn native_controls() -> Vec<String> {
+    let there = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default();
+    let native = there
+        .split_whitespace()
+        .filter(|name| !name.starts_with("su_"));
+    native.map(str::to_owned).collect()
+}
+
+impl Daemon {
+    pub(super) fn start(file: &Path, config: Config) -> Result<Daemon, DaemonError> {
+        let off = OffRules::load(&config.state_dir).map_err(|error| {
+            system(
+                format!("using the folder {}", config.state_dir.display()),
+                error,
+            )
+        })?;
+        let (store, unclosed) = Store::open(config.records.clone())?;
+        let options = Options {
+            // All of them: a reload may name any.
+            startups: Startup::all().map(Params::new).collect(),
+            dscp: config.marking.dscp,
+            transfer_room_bytes: RECORD_ROOM_BYTES,
+            ..Options::default()
+        };
+        let kernel = Kernel::load(&options)?;
+        let marks = mark(&kernel, config.marking.devices.as_deref())?;
+        let cgroup = attachment_point(&config)?;
+        let mut policy = Policy::attach(&kernel, &cgroup)?;
+        let mut numbers = Numbers::default();
+        let resolved = resolve(&config, &mut numbers, &off);
+        policy.apply(&resolved.spec)?;
+        let now = now_ns();
+        let mut daemon = Daemon {
+            file: file.to_owned(),
+            guards: guards_of(&config),
+            config,
+            policy,
+            _marks: marks,
+            kernel,
+            resolved,
+            numbers,
+            off,
+            stats: Stats::default(),
+            store,
+            store_error: None,
+            wall: wall_now(),
+            begun_ns: now,
+            configured_ns: now,
+            next_round_ns: now,
+            was_pending: false,
+            lost_told: 0,
+            errors: VecDeque::new(),
+            cgroup,
+        };
+        if let Some(error) = unclosed {
+            daemon.tell(&error);
+        }
+        Ok(daemon)
+    }
+}
+
+pub(super) fn guards_of(config: &Config) -> HashMap<String, Guard> {
+    let Some(guard) = config.guard else {
+        return HashMap::new();
+    };
+    let rules = config.rules.iter();
+    rules
+        .map(|rule| (rule.name.clone(), Guard::new(guard)))
+        .collect()
+}
+
+fn attachment_point(config: &Config) -> Result<PathBuf, DaemonError> {
+    let root = headstart_kernel::cgroup_root()?;
+    Ok(match &config.cgroup {
+        Some(path) => root.join(path.strip_prefix("/").unwrap_or(path)),
+        None => root,
+    })
+}
+
+fn mark(kernel: &Kernel, named: Option<&[String]>) -> Result<Vec<Attachment>, DaemonError> {
+    let marker = kernel.marker()?;
+    let mut marks = Vec::new();
+    let there = nix::net::if_::if_nameindex().map_err(|error| system("listing devices", error))?;
+    for device in &there {
+        let name = device.name().to_string_lossy();
+        if named.is_some_and(|named| !named.iter().any(|wanted| *wanted == name)) {
+            continue;
+        }
+        match marker.attach(device.index()) {
+            Ok(mark) => marks.push(mark),
+            Err(error) if named.is_none() => tracing::warn!("{name}: {error}"),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(marks)
+}

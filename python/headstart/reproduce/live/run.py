@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -168,8 +169,9 @@ class _Crew:
         with ThreadPoolExecutor(SIDE_BY_SIDE_MOST) as pool:
             workers = [pool.submit(self._work) for _ in range(SIDE_BY_SIDE_MOST)]
             try:
-                for worker in workers:
-                    worker.result()
+                with _terminable():
+                    for worker in workers:
+                        worker.result()
             except BaseException:
                 self._stop()
                 raise
@@ -277,6 +279,22 @@ class _Crew:
                 child.wait()
             with self.turn:
                 self.children.remove(child)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """A termination ends like Ctrl-C: with nothing left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    earlier = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+    for number, _ in earlier:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in earlier:
+            signal.signal(number, handler)
 
 
 def _last_words(folder: Path) -> str:

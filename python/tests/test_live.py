@@ -242,7 +242,7 @@ def test_the_ends_fetch_what_the_plan_says(server: int, tmp_path: Path) -> None:
         "index_first": True,
         "parallel": 3,
         "persistent": True,
-        "pages": [{"bytes": [5000, 100_000, 7, 7, 7], "think_s": 0.0}] * 2,
+        "pages": [{"bytes": [5000, 1_000_000, 1_000_000, 7, 7], "think_s": 0.0}] * 2,
     }
     endless = user | {"group": "bulk", "endless": True, "pages": [{"bytes": [-1], "think_s": 0.0}]}
     settings = {"sysctls": {}, "route": []}
@@ -267,8 +267,11 @@ def test_the_ends_fetch_what_the_plan_says(server: int, tmp_path: Path) -> None:
     for number, connections in ((0, 3), (1, 10)):
         own = [one for one in done if one["user"] == number]
         assert len(own) == 10
-        assert len({one["conn"] for one in own}) == connections
-        assert sum(said["received"][str(port)] for port in {one["port"] for one in own}) == 210_042
+        # At most: who is quick has taken the next object before another connection is open.
+        assert 1 < len({one["conn"] for one in own}) <= connections
+        assert (
+            sum(said["received"][str(port)] for port in {one["port"] for one in own}) == 4_010_028
+        )
 
 
 def test_without_root_the_kernel_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,12 @@ class Measured:
         text += f" {self.unit}" if self.unit else ""
         return f"{text}; {self.note}" if self.note else text
 
+    def as_share(self) -> str:
+        """As it is printed where the number is a share of cases."""
+        text = f"{100 * self.value:.0f} %"
+        text += f" {self.unit}" if self.unit else ""
+        return f"{text}; {self.note}" if self.note else text
+
     def _number(self, value: float) -> str:
         if not np.isfinite(value):
             return str(value)
@@ -105,10 +111,12 @@ class Rule:
     Attributes:
         text: The rule in words, for the report.
         decide: The verdict and why.
+        show: The measurement as it is printed.
     """
 
     text: str
     decide: Callable[[Measured], tuple[Verdict, str]]
+    show: Callable[[Measured], str] = str
 
 
 def number(paper: float) -> Rule:
@@ -185,6 +193,7 @@ def share(what: str) -> Rule:
     return Rule(
         f"{what}: in {SHARE_REPRODUCED:.0%} of the cases reproduced, in {SHARE_PARTLY:.0%} partly",
         decide,
+        Measured.as_share,
     )
 
 
@@ -276,6 +285,8 @@ class Claim:
         except Exception as error:
             return Judged("", Verdict.ERROR, f"{type(error).__name__}: {error}")
         if not np.isfinite(measured.value):
-            return Judged(str(measured), Verdict.ERROR, "the measurement is not a number")
+            return Judged(
+                self.rule.show(measured), Verdict.ERROR, "the measurement is not a number"
+            )
         words = (self.why if on == "sim" else self.why_kernel).get(verdict)
-        return Judged(str(measured), verdict, f"{reason}. {words}" if words else reason)
+        return Judged(self.rule.show(measured), verdict, f"{reason}. {words}" if words else reason)

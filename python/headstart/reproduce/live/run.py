@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -168,8 +169,9 @@ class _Crew:
         with ThreadPoolExecutor(SIDE_BY_SIDE_MOST) as pool:
             workers = [pool.submit(self._work) for _ in range(SIDE_BY_SIDE_MOST)]
             try:
-                for worker in workers:
-                    worker.result()
+                with _terminable():
+                    for worker in workers:
+                        worker.result()
             except BaseException:
                 self._stop()
                 raise
@@ -241,14 +243,19 @@ class _Crew:
         self, job: Job, folder: Path
     ) -> tuple[dict[str, Any] | None, list[dict[str, float]], str]:
         """Runs `headstart path`: its document, the CPU used, its last words if it failed."""
-        ends = job.plan.ends | {"told": str(folder / "told.json"), "whole": job.whole}
+        ends = job.plan.ends | {
+            "told": str(folder / "told.json"),
+            "server_ended": str(folder / "server.ended"),
+            "whole": job.whole,
+        }
         (folder / "plan.json").write_text(json.dumps(ends), encoding="utf-8")
         lane = FIRST_LANE + next(self.lanes) % LANES
         servers = _servers(self.program, job.plan, folder)
         command = [
             *(self.program, "path", *job.plan.path, "--lane", str(lane), "--json", "--quiet"),
             *("--log", str(folder / "log.parquet")),
-            *("--server", servers, "--server-port", str(COMPARED_PORT)),
+            # The client waits for the other one, and longer than headstart path would.
+            *("--server", servers, "--server-port", str(OTHER_PORT)),
             *("--", sys.executable, "-S", str(ENDS), "client", str(folder / "plan.json")),
         ]
         with (folder / "path.err").open("w") as errors:
@@ -272,6 +279,22 @@ class _Crew:
                 child.wait()
             with self.turn:
                 self.children.remove(child)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """A termination ends like Ctrl-C: with nothing left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    earlier = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+    for number, _ in earlier:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in earlier:
+            signal.signal(number, handler)
 
 
 def _last_words(folder: Path) -> str:
@@ -299,7 +322,8 @@ def _servers(program: str, run: Plan, folder: Path) -> str:
     errors = shlex.quote(str(folder / "server.err"))
     return (
         f"exec 2>{errors}; {shlex.join([*python, 'prepare', str(folder / 'plan.json')])} && "
-        f"{{ {shlex.join([*python, 'server', str(OTHER_PORT)])} & exec {server}; }}"
+        f"{{ {shlex.join([*python, 'server', str(OTHER_PORT)])} & {server}; "
+        f"touch {shlex.quote(str(folder / 'server.ended'))}; wait; }}"
     )
 
 

@@ -206,6 +206,10 @@ EXPERIMENT = Experiment(
             "slightly before full link utilization: one product (5.4)",
             first_exit,
             number(1.0),
+            {
+                Verdict.PARTLY: "The train is half of a round trip long from half a product on: in which round that is, and how far the window has grown in it by "
+                "then, hangs on where the growth began. Between a half and one product is what 4.1 asks for"
+            },
         ),
         Claim(
             "With HyStart the second flow leaves by the delay",

@@ -83,7 +83,10 @@ EXPERIMENT = Experiment(
     "windows of 8 KB run throughout. Time of the second burst over the number of bulk transfers, mean of 10 runs.",
     assumptions=ASSUMED,
     grounds=("sim", "kernel"),
-    on_kernel=(*ON_KERNEL, "0, 1, 3, 5, 8 and 10 bulk transfers, two runs each."),
+    on_kernel=(
+        *ON_KERNEL,
+        "0, 1, 3, 5, 8 and 10 bulk transfers, two runs each, one in a quick run.",
+    ),
     run=run,
     figure=figure,
     claims=(

@@ -129,7 +129,7 @@ EXPERIMENT = Experiment(
         "The cross-traffic begins 20 s into the run, about half-way through the pause.",
     ),
     grounds=("sim", "kernel"),
-    on_kernel=(*ON_KERNEL, "0, 1, 5, 8 and 10 bulk transfers, two runs each."),
+    on_kernel=(*ON_KERNEL, "0, 1, 5, 8 and 10 bulk transfers, two runs each, one in a quick run."),
     run=run,
     figure=figure,
     claims=(

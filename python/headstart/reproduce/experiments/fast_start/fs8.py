@@ -98,7 +98,10 @@ EXPERIMENT = Experiment(
         *PAGE_ASSUMED,
     ),
     grounds=("sim", "kernel"),
-    on_kernel=(*ON_KERNEL, "The other readings of the page are simulated only. Three runs."),
+    on_kernel=(
+        *ON_KERNEL,
+        "The other readings of the page are simulated only. Three runs, one in a quick run.",
+    ),
     run=run,
     figure=figure,
     claims=tuple(

@@ -69,7 +69,7 @@ EXPERIMENT = Experiment(
         *PAGE_ASSUMED,
     ),
     grounds=("sim", "kernel"),
-    on_kernel=(*ON_KERNEL, "The upload is Reno's. Four runs."),
+    on_kernel=(*ON_KERNEL, "The upload is Reno's. Four runs, two in a quick run."),
     run=run,
     figure=figure,
     claims=(

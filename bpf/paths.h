@@ -158,6 +158,17 @@ static __noinline int recall(struct sock *sk, struct hs_conn *conn, const struct
 	return stale;
 }
 
+/* What is left behind is an entry without a window, which answers nothing: whoever shares this
+ * memory with other machines learns from it that the path was forgotten, and when. */
+static __always_inline void forget(struct hs_conn *conn, const struct hs_prefix *key)
+{
+	struct hs_path_entry *entry = &conn->lesson;
+
+	__builtin_memset(entry, 0, sizeof(*entry));
+	entry->learnt_ns = bpf_ktime_get_boot_ns();
+	bpf_map_update_elem(&hs_paths, key, entry, BPF_ANY);
+}
+
 static __always_inline void tell(const struct hs_config *config, struct hs_conn *conn,
 				 const struct hs_prefix *key, const struct su_event *ev,
 				 const struct su_proof *proof)
@@ -174,7 +185,7 @@ static __always_inline void tell(const struct hs_config *config, struct hs_conn 
 	}
 	learnt = hs_fold(&entry->path, config, ev, proof);
 	if (learnt == SU_LEARNT_TO_FORGET) {
-		bpf_map_delete_elem(&hs_paths, key);
+		forget(conn, key);
 	} else if (learnt == SU_LEARNT_SOMETHING) {
 		entry->learnt_ns = now_ns - entry->path.age_us * NS_PER_US;
 		entry->path.age_us = 0;
@@ -198,7 +209,7 @@ static __noinline void teach(struct sock *sk, struct hs_conn *conn, const struct
 		if (proof)
 			tell(config, conn, &key, ev, proof);
 		else
-			bpf_map_delete_elem(&hs_paths, &key);
+			forget(conn, &key);
 	}
 	for (i = 0; i < HS_MAX_PREFIX_LENGTHS; i++) {
 		__u8 bits = lengths(config, whole.family)[i];
@@ -209,7 +220,7 @@ static __noinline void teach(struct sock *sk, struct hs_conn *conn, const struct
 		if (proof)
 			tell(config, conn, &key, ev, proof);
 		else
-			bpf_map_delete_elem(&hs_paths, &key);
+			forget(conn, &key);
 	}
 }
 

@@ -7,13 +7,14 @@ set -euo pipefail
 
 usage() {
 	cat <<'TEXT'
-usage: scripts/setup.sh [build|lint|test|demo|bench]
+usage: scripts/setup.sh [build|lint|test|demo|bench|deb]
 
   build   what compiles the program and the Python package (the default)
   lint    build, and the format checkers and linters
-  test    lint, and what the tests run: nginx, curl, ip, qemu, an S3 server
+  test    lint, and what the tests run: nginx, curl, ip, haproxy, redis-server, qemu, an S3 server
   demo    build, and what the demonstration runs: nginx, curl, ip
   bench   what compiles the benchmarks, as build
+  deb     build, and what makes the Debian package and proves it: cargo-deb, debootstrap
 
 Debian packages are installed only as root. Nothing is put into your shell's configuration.
 TEXT
@@ -21,11 +22,11 @@ TEXT
 
 stage=${1:-build}
 case $stage in
-build | lint | test | demo | bench) ;;
+build | lint | test | demo | bench | deb) ;;
 -h | --help) usage && exit 0 ;;
 *)
 	usage >&2
-	die "unknown stage \"$stage\"" "choose one of build, lint, test, demo, bench"
+	die "unknown stage \"$stage\"" "choose one of build, lint, test, demo, bench, deb"
 	;;
 esac
 wants() { [[ " $* " == *" $stage "* ]]; }
@@ -91,6 +92,16 @@ if wants test demo; then
 	want curl "the client of the demonstration and of tests" have curl
 	want procps "sysctl and ps" have sysctl
 fi
+if wants test; then
+	want haproxy "the proxy of the gateway's test" have haproxy
+	want redis-server "the store of the site's path memory, in tests" have redis-server
+	want openssl "certificates of tests" have openssl
+fi
+if wants deb; then
+	need dpkg-dev "finds the libraries that the package depends on" have dpkg-shlibdeps
+	need xz-utils "compresses the package" have xz
+	want debootstrap "the Debian into which the package is installed" have debootstrap
+fi
 if wants test && [ "$(uname -m)" = x86_64 ]; then
 	want qemu-system-x86 "boots Debian's kernel in virtual time; without it make test-kernels is skipped" have qemu-system-x86_64
 	want xz-utils "unpacks that kernel" have xz
@@ -100,8 +111,9 @@ if wants lint test; then
 	want shellcheck "lint of scripts/" have shellcheck
 fi
 
-# nginx must not start on this machine because we installed its package, now or at the next boot: for the time of
+# A server must not start on this machine because we installed its package, now or at the next boot: for the time of
 # the installation a policy denies the start (Debian's own way), and afterwards the service is disabled.
+declare -A service_of=([nginx-light]=nginx [haproxy]=haproxy [redis-server]=redis-server)
 policy=/usr/sbin/policy-rc.d
 policy_kept=$policy.before-headstart
 hold_services() {
@@ -114,7 +126,9 @@ hold_services() {
 	cat >"$policy" <<-POLICY
 		#!/bin/sh
 		# headstart-setup: for the time of one installation. Services of other packages are not held.
-		case " \$* " in *" nginx "* | *" nginx.service "*) exit 101 ;; esac
+		for service in ${service_of[*]}; do
+			case " \$* " in *" \$service "* | *" \$service.service "*) exit 101 ;; esac
+		done
 		[ ! -x $policy_kept ] || exec $policy_kept "\$@"
 	POLICY
 	chmod 755 "$policy"
@@ -127,11 +141,13 @@ restore_services() {
 		mv "$policy_kept" "$policy"
 	fi
 }
-disable_nginx() {
-	# In the package's own name, so that its next upgrade does not enable it again.
-	DPKG_MAINTSCRIPT_PACKAGE=nginx-common deb-systemd-helper disable nginx.service >/dev/null 2>&1 || true
-	update-rc.d nginx disable >/dev/null 2>&1 || true
-	say "nginx is installed, not started, and not started at boot."
+# disable_service PACKAGE: in the package's own name, so that its next upgrade does not enable it again.
+disable_service() {
+	local service=${service_of[$1]} owner=$1
+	[ "$1" != nginx-light ] || owner=nginx-common
+	DPKG_MAINTSCRIPT_PACKAGE=$owner deb-systemd-helper disable "$service.service" >/dev/null 2>&1 || true
+	update-rc.d "$service" disable >/dev/null 2>&1 || true
+	say "$service is installed, not started, and not started at boot."
 }
 
 # apt OPERATION...: quiet, never asking; waits for another apt instead of failing.
@@ -161,7 +177,7 @@ can_apt() { [ "$(id -u)" = 0 ] && have apt-get; }
 apt_command() { echo "apt-get update && apt-get install --no-install-recommends $*"; }
 
 install_packages() {
-	local i package nginx_is_new=
+	local i package servers=()
 	heading "Debian packages: ${#packages[@]} to install"
 	for i in "${!packages[@]}"; do
 		printf '  %-16s %s\n' "${packages[i]}" "${reasons[i]}"
@@ -177,14 +193,16 @@ install_packages() {
 		done
 		return
 	fi
-	if [[ " ${packages[*]} " == *" nginx-light "* ]]; then
-		nginx_is_new=yes
-		hold_services
-	fi
+	for package in "${packages[@]}"; do
+		[ -z "${service_of[$package]:-}" ] || servers+=("$package")
+	done
+	[ ${#servers[@]} -eq 0 ] || hold_services
 	apt_install "${packages[@]}" ||
 		die "apt-get could not install: ${packages[*]}" "see the lines above and $BUILD/logs/apt.log, then run it again"
-	if [ -n "$nginx_is_new" ]; then
-		disable_nginx
+	if [ ${#servers[@]} -gt 0 ]; then
+		for package in "${servers[@]}"; do
+			disable_service "$package"
+		done
 		restore_services
 		trap - EXIT INT TERM HUP
 	fi
@@ -375,6 +393,25 @@ ensure_s3_server() {
 }
 if wants test; then
 	ensure_s3_server
+fi
+
+# ---- cargo-deb --------------------------------------------------------------------------------------------------
+
+deb_version=$(sed -n 's/^cargo-deb==//p' scripts/cargo-deb.txt)
+ensure_cargo_deb() {
+	local dir=$TOOLS/cargo-deb-$deb_version
+	[ ! -x "$dir/bin/cargo-deb" ] || return 0
+	heading "cargo-deb $deb_version"
+	say "  makes the Debian package; compiled into build/tools (minutes, once)"
+	# Speed of the tool does not matter, the time to build it does. xz compresses by itself.
+	CARGO_TARGET_DIR=$BUILD/cargo-deb CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off \
+		CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+		cargo install --quiet --locked --no-default-features --root "$dir" --version "$deb_version" cargo-deb ||
+		unmet+=("cargo-deb $deb_version: see the lines above")
+	rm -rf "$BUILD/cargo-deb"
+}
+if wants deb; then
+	ensure_cargo_deb
 fi
 
 # ---- The answer -------------------------------------------------------------------------------------------------

@@ -175,6 +175,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
         records.waiting,
         records.files,
     );
+    text += &memory(&status);
     if let Some(error) = &records.error {
         text += &format!("RECORDS FAIL: {error}\n");
     }
@@ -227,6 +228,36 @@ pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
         }
     }
     output::print(&text)
+}
+
+/// The path memory, a line for each place where it is.
+fn memory(status: &Status) -> String {
+    let memory = &status.memory;
+    let mut text = format!(
+        "Path memory: {} of at most {} paths",
+        status.paths_known, memory.max_paths
+    );
+    text += &match (&memory.file, memory.saved_age_s) {
+        (Some(file), Some(age_s)) => format!(", saved in {file} {age_s} s ago.\n"),
+        (Some(file), None) => format!(", to be saved in {file}.\n"),
+        (None, _) => ", not kept over restarts.\n".to_owned(),
+    };
+    if let Some(error) = &memory.error {
+        text += &format!("THE PATH MEMORY IS NOT SAVED: {error}\n");
+    }
+    if let Some(site) = &memory.site {
+        text += &format!(
+            "Shared by {}: {}; {} paths told, {} taken, {} capped, {} rejected, {} exchanges failed.\n",
+            site.url, site.state, site.told, site.taken, site.capped, site.rejected, site.failures
+        );
+        if let Some(why) = &site.why {
+            text += &format!("THE SITE'S MEMORY IS NOT SHARED: {why}\n");
+        }
+        if let Some(rejected) = &site.last_rejected {
+            text += &format!("Rejected: {rejected}\n");
+        }
+    }
+    text
 }
 
 pub(crate) fn top(args: &TopArgs) -> Result<(), Failure> {

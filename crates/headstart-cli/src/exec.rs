@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use headstart_core::{Params, Phase, Startup, why_help, why_name};
+use headstart_core::{Assignment, Params, Phase, Startup, why_help, why_name};
 use headstart_kernel::{
     Attachment, Cgroup, Counter, Kernel, KernelError, Options, RecordLevel, Watch, WatchOptions,
     WindowRule,
@@ -134,9 +134,8 @@ pub(crate) fn run(args: &ExecArgs) -> Result<(), Failure> {
 fn parse_params(args: &ExecArgs) -> Result<Params, anyhow::Error> {
     let mut params = Params::new(Startup::named(&args.startup)?);
     for setting in &args.params {
-        let (name, value) = crate::memory::setting("--param", setting)?;
-        params
-            .set(name, value)
+        Assignment::parse(setting)
+            .and_then(|given| Ok(params.set(given.name, given.value)?))
             .with_context(|| format!("--param {setting}"))?;
     }
     if !args.windows.is_empty() && params.startup().name() != "su_standard" {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use headstart_core::MemoryParams;
+use headstart_core::{Assignment, MemoryParams};
 use headstart_kernel::{Kernel, LiveMemory, MemoryOptions, PathEntry, Prefix, PrefixLengths};
 use headstart_memory::{Now, Store, StoreError, default_file};
 
@@ -35,25 +35,13 @@ pub(crate) struct MemoryArgs {
     group: Vec<Prefix>,
 }
 
-/// NAME=VALUE of an option.
-pub(crate) fn setting<'a>(option: &str, text: &'a str) -> Result<(&'a str, u64), anyhow::Error> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or_else(|| anyhow!("{option} {text}: write NAME=VALUE, e.g. maxburst_pkts=2"))?;
-    let number = value
-        .parse()
-        .map_err(|_| anyhow!("{option} {text}: \"{value}\" is no whole number"))?;
-    Ok((name, number))
-}
-
 impl MemoryArgs {
     /// The options as the kernel's side wants them; what is wrong with them is wrong usage.
     pub(crate) fn options(&self) -> Result<MemoryOptions, anyhow::Error> {
         let mut params = MemoryParams::default();
         for text in &self.memory_params {
-            let (name, value) = setting("--memory-param", text)?;
-            params
-                .set(name, value)
+            Assignment::parse(text)
+                .and_then(|given| Ok(params.set(given.name, given.value)?))
                 .with_context(|| format!("--memory-param {text}"))?;
         }
         let usual = MemoryOptions::default();

@@ -238,11 +238,11 @@ fn the_metrics_are_in_the_text_format_and_have_all_that_the_dashboard_and_the_al
         return;
     }
     let at: SocketAddr = "127.0.0.1:9870".parse().unwrap();
-    // Nobody listens at port 1: the bucket's metrics are there, and say that it fails.
+    // Nobody listens at port 1: the metrics of bucket and site are there, and say that they fail.
     let rules = format!(
         "[records]\nrotate = \"1s\"\n[records.bucket]\nurl = \"s3://logs\"\n\
          options = {{ endpoint = \"http://127.0.0.1:1\", allow_http = \"true\", aws_access_key_id = \"a\", \
-         aws_secret_access_key = \"b\" }}\n[metrics]\nlisten = \"{at}\"\n\
+         aws_secret_access_key = \"b\" }}\n[memory]\nurl = \"redis://127.0.0.1:1/0\"\n[metrics]\nlisten = \"{at}\"\n\
          [[rule]]\nname = 'a \"quoted\" \\name'\nports = \"1\"\nstartup = \"leave-alone\"\n{WEB}"
     );
     let mut stage = Stage::new(&rules);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use headstart_core::{Params, Startup};
+use headstart_core::{ParamError, Params, Setting, SettingError, Startup};
 use headstart_path::PathConfig;
 use headstart_scenario::{Ground, Listed, Scenario, nearest};
 
@@ -281,23 +281,19 @@ fn unknown_option(name: &str, known: &[&str]) -> String {
 /// runs it.
 fn set_from_scenario(scenario: &Scenario, runners: &mut [Runner]) -> Result<(), CompareError> {
     for parameter in &scenario.parameters {
-        let startup = Startup::named(&parameter.startup)
-            .map_err(|error| scenario.bad_parameter(parameter, &error.to_string()))?;
-        if !startup.params().any(|known| known.name == parameter.name) {
-            let known: Vec<&str> = startup.params().map(|known| known.name).collect();
-            return Err(scenario.unknown_parameter(parameter, &known).into());
-        }
-        let mut checked = Params::new(startup);
-        checked
-            .set(&parameter.name, parameter.value.into())
-            .map_err(|error| scenario.bad_parameter(parameter, &error.to_string()))?;
+        let bad = |error: SettingError| match error {
+            SettingError::Param(ParamError::Unknown { known, .. }) => {
+                scenario.unknown_parameter(parameter, &known)
+            }
+            error => scenario.bad_parameter(parameter, &error.to_string()),
+        };
+        let setting = Setting::new(&parameter.startup, &parameter.name, parameter.value.into())
+            .map_err(bad)?;
         for runner in runners.iter_mut() {
             if let CongestionControl::Ours(params) = &mut runner.control
-                && params.startup() == startup
+                && params.startup() == setting.startup()
             {
-                params
-                    .set(&parameter.name, parameter.value.into())
-                    .map_err(|error| scenario.bad_parameter(parameter, &error.to_string()))?;
+                setting.apply(params).map_err(bad)?;
             }
         }
     }
@@ -310,31 +306,24 @@ fn set_from_option(
     runners: &mut [Runner],
     label: Option<&str>,
 ) -> Result<(), CompareError> {
-    let bad = |why: String| CompareError::Option(format!("--param {setting}: {why}"));
-    let form =
-        || bad("write STARTUP.PARAMETER=VALUE, e.g. su_fast_start.maxburst_pkts=2".to_owned());
-    let (name, value) = setting.split_once('=').ok_or_else(form)?;
-    let (startup, name) = name.split_once('.').ok_or_else(form)?;
-    let startup = Startup::named(startup).map_err(|error| bad(error.to_string()))?;
-    let value: u64 = value
-        .parse()
-        .map_err(|_| bad(format!("\"{value}\" is no whole number")))?;
+    let bad =
+        |why: &dyn std::fmt::Display| CompareError::Option(format!("--param {setting}: {why}"));
+    let checked: Setting = setting.parse().map_err(|error| bad(&error))?;
+    let startup = checked.startup();
     let mut taken = false;
     for runner in runners.iter_mut() {
         if let CongestionControl::Ours(params) = &mut runner.control
             && params.startup() == startup
             && label.is_none_or(|label| runner.label == label)
         {
-            params
-                .set(name, value)
-                .map_err(|error| bad(error.to_string()))?;
+            checked.apply(params).map_err(|error| bad(&error))?;
             taken = true;
         }
     }
     if taken {
         Ok(())
     } else {
-        Err(bad(format!("{} does not take part", startup.name())))
+        Err(bad(&format!("{} does not take part", startup.name())))
     }
 }
 

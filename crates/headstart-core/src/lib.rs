@@ -7,6 +7,7 @@
 mod abi;
 mod memory;
 mod registry;
+mod setting;
 mod startup;
 
 pub use abi::{
@@ -16,4 +17,5 @@ pub use abi::{
 };
 pub use memory::{Learnt, MemoryParams, learn};
 pub use registry::{Param, ParamError, Params, Startup, UnknownStartup};
+pub use setting::{Assignment, Setting, SettingError};
 pub use startup::Connection;

@@ -53,6 +53,7 @@ impl MemoryParams {
                 startup: NAME,
                 name: name.to_owned(),
                 hint: nearest(name, MemoryParams::params().map(|param| param.name)),
+                known: MemoryParams::params().map(|param| param.name).collect(),
             });
         };
         self.words.0[index] = param.check(NAME, value)?;

@@ -133,6 +133,8 @@ pub enum ParamError {
         name: String,
         /// The nearest name, or all names.
         hint: String,
+        /// All names.
+        known: Vec<&'static str>,
     },
     /// The value is out of its range.
     #[error("{startup}: {name} must be {min} to {max} {unit} (got {value})")]
@@ -185,6 +187,7 @@ impl Params {
                 startup,
                 name: name.to_owned(),
                 hint: nearest(name, self.startup.params().map(|param| param.name)),
+                known: self.startup.params().map(|param| param.name).collect(),
             });
         };
         self.words.0[index] = param.check(startup, value)?;

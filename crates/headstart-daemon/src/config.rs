@@ -2,6 +2,7 @@
 
 mod experiment;
 mod keys;
+mod memory;
 mod read;
 mod rules;
 
@@ -12,6 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use headstart_core::Params;
+
+pub use memory::MemoryConfig;
 
 /// Where it stands unless the command line says otherwise.
 pub const DEFAULT_FILE: &str = "/etc/headstart/headstart.toml";
@@ -29,6 +32,8 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// The records of transfers.
     pub records: Records,
+    /// The path memory.
+    pub memory: MemoryConfig,
     /// Where the metrics are served; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
     /// The marking of packets with low drop priority.

@@ -20,6 +20,7 @@ use crate::config::{Config, RuleAction};
 use crate::control::ControlSocket;
 use crate::guard::Outcome;
 use crate::kept::OffRules;
+use crate::memory::Memory;
 use crate::protocol::Request;
 use crate::row::Row;
 use crate::rules::{ARM_BITS, Numbers, Resolved, look_up, resolve};
@@ -118,6 +119,10 @@ pub fn run(file: &Path) -> Result<(), DaemonError> {
         metrics::serve(address, to)
             .map_err(|error| system(format!("serving metrics on {address}"), error))?;
     }
+    daemon
+        .memory
+        .start(&daemon.kernel)
+        .map_err(|error| system("keeping the path memory", error))?;
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         tracing::warn!("telling systemd that we are ready: {error}");
     }
@@ -159,6 +164,7 @@ pub(crate) struct Daemon {
     pub(crate) policy: Policy,
     _marks: Vec<Attachment>,
     pub(crate) kernel: Kernel,
+    memory: Memory,
     pub(crate) resolved: Resolved,
     numbers: Numbers,
     off: OffRules,
@@ -272,6 +278,9 @@ impl Daemon {
 
     /// Once a second.
     fn round(&mut self, now: u64) {
+        for error in self.memory.news() {
+            self.tell(&error);
+        }
         self.write_records(now);
         self.watch_uploads();
         match self.policy.counts() {
@@ -352,6 +361,10 @@ impl Daemon {
         self.take();
         let now = now_ns();
         self.write_records(now);
+        self.memory.finish();
+        for error in self.memory.news() {
+            self.tell(&error);
+        }
         if let Err(error) = self.store.close() {
             self.tell(&error);
         }

@@ -13,6 +13,7 @@ mod daemon;
 mod explain;
 mod guard;
 mod kept;
+mod memory;
 mod metrics;
 mod privileges;
 mod protocol;
@@ -28,13 +29,14 @@ pub use clock::{Wall, is_full};
 pub use columns::{batch_of, schema};
 pub use config::{
     Action, ArmConfig, BucketConfig, Config, DEFAULT_FILE, DEFAULT_RUN_DIR, Experiment,
-    GuardConfig, Margins, Marking, Records, RuleAction, RuleConfig, Unit,
+    GuardConfig, Margins, Marking, MemoryConfig, Records, RuleAction, RuleConfig, Unit,
 };
 pub use control::{ControlError, ask};
 pub use daemon::{DaemonError, check, run};
 pub use guard::{Guard, Outcome};
 pub use protocol::{
-    BucketStatus, Explanation, MAX_REQUEST_BYTES, Request, Status, TopRow, parse_request,
+    BucketStatus, Explanation, MAX_REQUEST_BYTES, MemoryStatus, Request, SiteReport, Status,
+    TopRow, parse_request,
 };
 pub use row::Row;
 pub use slices::Slices;

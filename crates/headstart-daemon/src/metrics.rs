@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::daemon::Message;
-use crate::protocol::{BucketStatus, Status};
+use crate::protocol::{BucketStatus, MemoryStatus, Status};
 use crate::stats::{LATENCY_BOUNDS_US, Stats};
 
 /// What Prometheus knows the format by.
@@ -147,6 +147,7 @@ pub(crate) fn text_of(status: &Status, stats: &Stats) -> String {
         "1: records cannot be written now.",
         u64::from(records.error.is_some()),
     );
+    memory(t, &status.memory);
     if let Some(bucket) = &records.bucket {
         bucket_metrics(t, bucket);
     }
@@ -240,6 +241,59 @@ fn bucket_metrics(t: &mut String, bucket: &BucketStatus) {
         ),
     ];
     for (name, kind, help, value) in values {
+        one(t, name, kind, help, value);
+    }
+}
+
+fn memory(t: &mut String, memory: &MemoryStatus) {
+    one(
+        t,
+        "headstart_memory_failing",
+        "gauge",
+        "1: the path memory cannot be saved now.",
+        u64::from(memory.error.is_some()),
+    );
+    let Some(site) = &memory.site else {
+        return;
+    };
+    for (name, kind, help, value) in [
+        (
+            "headstart_site_shared",
+            "gauge",
+            "1: what is learnt comes from the site and goes there.",
+            u64::from(site.shared),
+        ),
+        (
+            "headstart_site_told_total",
+            "counter",
+            "Paths told to the site.",
+            site.told,
+        ),
+        (
+            "headstart_site_taken_total",
+            "counter",
+            "Paths taken from the site.",
+            site.taken,
+        ),
+        (
+            "headstart_site_capped_total",
+            "counter",
+            "Paths from the site with a value above our cap.",
+            site.capped,
+        ),
+        (
+            "headstart_site_rejected_total",
+            "counter",
+            "What stood in the site's store and was no path.",
+            site.rejected,
+        ),
+        (
+            "headstart_site_failures_total",
+            "counter",
+            "Exchanges with the site that did not go through.",
+            site.failures,
+        ),
+    ] {
         one(t, name, kind, help, value);
     }
 }

@@ -77,6 +77,9 @@ pub struct Status {
     pub paths_known: u64,
     /// The records.
     pub records: RecordStatus,
+    /// The path memory.
+    #[serde(default)]
+    pub memory: MemoryStatus,
     /// Packets that left with low drop priority.
     pub marked_pkts: u64,
     /// Resident memory of the daemon, in bytes.
@@ -104,6 +107,48 @@ pub struct RuleStatus {
     pub app_chose: u64,
     /// Of them, those that the kernel refused it.
     pub refused: u64,
+}
+
+/// The path memory beside the kernel's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryStatus {
+    /// Its file; `None`: it is not kept over restarts.
+    pub file: Option<String>,
+    /// How long ago it was saved, in s.
+    pub saved_age_s: Option<u64>,
+    /// Why it cannot be saved now.
+    pub error: Option<String>,
+    /// How many paths there is room for.
+    pub max_paths: u32,
+    /// The site's, if it is shared.
+    pub site: Option<SiteReport>,
+}
+
+/// The memory that is shared by a site.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SiteReport {
+    /// The store, without its password.
+    pub url: String,
+    /// `connecting`, `shared`, `full`, `unreachable` or `refused`.
+    pub state: String,
+    /// What is learnt comes and goes.
+    pub shared: bool,
+    /// Why not.
+    pub why: Option<String>,
+    /// Paths told to the site.
+    pub told: u64,
+    /// Paths taken from it.
+    pub taken: u64,
+    /// Of them, those with a value above our cap.
+    pub capped: u64,
+    /// What stood in the store and was no path.
+    pub rejected: u64,
+    /// The last of them, and why.
+    pub last_rejected: Option<String>,
+    /// How often the store was found empty that had not been.
+    pub emptied: u64,
+    /// Exchanges that did not go through.
+    pub failures: u64,
 }
 
 /// The records.

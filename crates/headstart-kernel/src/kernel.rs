@@ -14,7 +14,7 @@ use crate::contract::{
 };
 use crate::error::KernelError;
 use crate::mark::Marker;
-use crate::memory::MemoryOptions;
+use crate::memory::{LiveMemory, MemoryOptions};
 use crate::objects::BpfObject;
 use crate::paths::{self, PathEntry, Prefix};
 use crate::probe::{Probe, STRUCT_OPS_LINKS};
@@ -168,6 +168,14 @@ impl Kernel {
     /// Only when the process is out of file descriptors.
     pub fn marker(&self) -> Result<Marker, KernelError> {
         Marker::new(&self.mark, self.tcx)
+    }
+
+    /// The path memory by itself, for another thread.
+    ///
+    /// # Errors
+    /// Only when the process is out of file descriptors.
+    pub fn path_memory(&self) -> Result<LiveMemory, KernelError> {
+        LiveMemory::of(&self.map("hs_paths")?)
     }
 
     /// What is remembered of all paths, in no order.

@@ -6,6 +6,7 @@
 //! tcx links (before 6.6) the markers, of a process that is killed: [`leftovers`] finds them.
 
 mod assign;
+mod batch;
 mod callbacks;
 mod cgroup;
 mod clsact;
@@ -34,7 +35,7 @@ pub use kernel::{Kernel, Options};
 pub use leftovers::{Leftover, leftovers};
 pub use mark::{Attachment, Marker};
 pub use memory::{LiveMemory, MemoryOptions, PrefixLengths};
-pub use paths::{PathEntry, Prefix, PrefixError};
+pub use paths::{Lesson, PathEntry, Prefix, PrefixError};
 pub use policy::{
     Arm, CgroupId, FlowCounts, FlowKey, MAX_POLICY_RULES, MAX_RULE_ARMS, Policy, PolicySpec, Rule,
     RuleStats,

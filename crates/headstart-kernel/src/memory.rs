@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use crate::contract::{MAX_PREFIX_LENGTHS, NO_LENGTH, RawPathEntry, RawPrefix};
 use crate::error::KernelError;
 use crate::leftovers::open_ids;
-use crate::paths::{self, PathEntry, Prefix};
+use crate::paths::{self, Lesson, PathEntry, Prefix};
 
 const MAP: &str = "hs_paths";
 
@@ -80,6 +80,11 @@ impl PrefixLengths {
         PrefixLengths(bits)
     }
 
+    /// Whether prefixes of `bits` bits are asked for; no address has more than `most`.
+    pub fn has(&self, bits: u8, most: u8) -> bool {
+        self.0.iter().any(|length| (*length).min(most) == bits)
+    }
+
     pub(crate) fn raw(&self, most: u8) -> Result<[u8; MAX_PREFIX_LENGTHS], KernelError> {
         let mut raw = [NO_LENGTH; MAX_PREFIX_LENGTHS];
         if self.0.len() > raw.len() {
@@ -101,6 +106,14 @@ pub struct LiveMemory {
 }
 
 impl LiveMemory {
+    /// That of start-ups that this process has loaded. It can be used from another thread, and holds the memory alone,
+    /// not the start-ups.
+    pub(crate) fn of(map: &libbpf_rs::Map<'_>) -> Result<LiveMemory, KernelError> {
+        let map = MapHandle::try_from(map)
+            .map_err(|error| KernelError::operation("opening the path memory", error))?;
+        Ok(LiveMemory { map })
+    }
+
     /// The one that a process holds. What only connections still hold is nobody's memory any more.
     pub fn find() -> Option<LiveMemory> {
         let (key, value) = (size_of::<RawPrefix>(), size_of::<RawPathEntry>());
@@ -127,6 +140,35 @@ impl LiveMemory {
     /// When the map cannot be read.
     pub fn paths(&self) -> Result<Vec<PathEntry>, KernelError> {
         paths::all(&self.map)
+    }
+
+    /// Every entry, also those that say that a path was forgotten, in no order.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn look(&self, each: impl FnMut(Lesson)) -> Result<(), KernelError> {
+        paths::look(&self.map, each)
+    }
+
+    /// The entry of `prefix` itself.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn get(&self, prefix: Prefix) -> Result<Option<Lesson>, KernelError> {
+        paths::get(&self.map, prefix)
+    }
+
+    /// Writes an entry as it is.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn put(&self, lesson: &Lesson) -> Result<(), KernelError> {
+        paths::put(&self.map, lesson)
+    }
+
+    /// Now, by the clock of [`Lesson::learnt_ns`].
+    pub fn now_ns() -> u64 {
+        paths::now_ns()
     }
 
     /// Forgets what is remembered of `prefix`. True when there was something.

@@ -8,6 +8,7 @@ use headstart_core::Path;
 use libbpf_rs::{MapCore, MapFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::batch;
 use crate::contract::{self, GROUP, RawPathEntry, RawPrefix};
 use crate::error::KernelError;
 
@@ -33,6 +34,45 @@ pub struct PathEntry {
     pub prefix: Prefix,
     /// What was learnt; `age_us` is how long ago.
     pub path: Path,
+}
+
+/// An entry as the kernel holds it: with the moment at which it was learnt, or, where a start from it failed, at which it
+/// was forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lesson {
+    /// The destinations it is for.
+    pub prefix: Prefix,
+    /// What was learnt; `age_us` is 0. Without a window: the path was forgotten.
+    pub path: Path,
+    /// When, by `CLOCK_BOOTTIME`, in ns.
+    pub learnt_ns: u64,
+}
+
+impl Lesson {
+    /// A start from what was remembered failed.
+    pub fn is_forgotten(&self) -> bool {
+        self.path.cwnd_pkts == 0
+    }
+
+    /// The same with its age at the moment `now_ns`.
+    pub fn entry(&self, now_ns: u64) -> PathEntry {
+        let age_us = now_ns.saturating_sub(self.learnt_ns) / 1000;
+        PathEntry {
+            prefix: self.prefix,
+            path: Path {
+                age_us,
+                ..self.path
+            },
+        }
+    }
+
+    fn from_raw(prefix: Prefix, raw: &RawPathEntry) -> Lesson {
+        Lesson {
+            prefix,
+            path: raw.path,
+            learnt_ns: raw.learnt_ns,
+        }
+    }
 }
 
 /// Why a text is no prefix.
@@ -79,6 +119,14 @@ impl Prefix {
     /// The local network as one group, whatever prefixes it has.
     pub fn local_network() -> Prefix {
         Prefix(Inner::Group)
+    }
+
+    /// Its first address; `None` for the local network.
+    pub fn addr(&self) -> Option<IpAddr> {
+        match self.0 {
+            Inner::Group => None,
+            Inner::Of { addr, .. } => Some(addr),
+        }
     }
 
     /// How many bits are given; `None` for the local network.
@@ -193,36 +241,47 @@ fn boottime_ns() -> u64 {
     })
 }
 
+/// Now, by the clock of [`Lesson::learnt_ns`].
+pub(crate) fn now_ns() -> u64 {
+    boottime_ns()
+}
+
+/// Every element, those that say that a path was forgotten too.
+pub(crate) fn look(map: &impl MapCore, mut each: impl FnMut(Lesson)) -> Result<(), KernelError> {
+    batch::for_each(map, |key, value| {
+        if let (Some(prefix), Some(entry)) = (
+            contract::from_bytes::<RawPrefix>(key),
+            contract::from_bytes::<RawPathEntry>(value),
+        ) {
+            each(Lesson::from_raw(Prefix::from_raw(&prefix), &entry));
+        }
+    })
+    .map_err(|error| KernelError::operation("reading the path memory", error))
+}
+
 pub(crate) fn all(map: &impl MapCore) -> Result<Vec<PathEntry>, KernelError> {
     let now_ns = boottime_ns();
     let mut entries = Vec::new();
-    for key in map.keys() {
-        let value = map
-            .lookup(&key, MapFlags::ANY)
-            .map_err(|error| KernelError::operation("reading the path memory", error))?;
-        // Gone between the listing and the look-up: the map is alive.
-        let Some(value) = value else { continue };
-        let (Some(prefix), Some(entry)) = (
-            contract::from_bytes::<RawPrefix>(&key),
-            contract::from_bytes::<RawPathEntry>(&value),
-        ) else {
-            continue;
-        };
-        let age_us = now_ns.saturating_sub(entry.learnt_ns) / 1000;
-        entries.push(PathEntry {
-            prefix: Prefix::from_raw(&prefix),
-            path: Path {
-                age_us,
-                ..entry.path
-            },
-        });
-    }
+    look(map, |lesson| {
+        if !lesson.is_forgotten() {
+            entries.push(lesson.entry(now_ns));
+        }
+    })?;
     Ok(entries)
 }
 
+pub(crate) fn get(map: &impl MapCore, prefix: Prefix) -> Result<Option<Lesson>, KernelError> {
+    let value = map
+        .lookup(contract::bytes_of(&prefix.raw()), MapFlags::ANY)
+        .map_err(|error| KernelError::operation(format!("looking up {prefix}"), error))?;
+    let entry = value.and_then(|value| contract::from_bytes::<RawPathEntry>(&value));
+    Ok(entry.map(|entry| Lesson::from_raw(prefix, &entry)))
+}
+
 pub(crate) fn forget(map: &impl MapCore, prefix: Prefix) -> Result<bool, KernelError> {
+    let known = get(map, prefix)?.is_some_and(|lesson| !lesson.is_forgotten());
     match map.delete(contract::bytes_of(&prefix.raw())) {
-        Ok(()) => Ok(true),
+        Ok(()) => Ok(known),
         Err(error) if error.kind() == libbpf_rs::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(KernelError::operation(
             format!("forgetting {prefix}"),
@@ -233,19 +292,30 @@ pub(crate) fn forget(map: &impl MapCore, prefix: Prefix) -> Result<bool, KernelE
 
 pub(crate) fn remember(map: &impl MapCore, entry: &PathEntry) -> Result<(), KernelError> {
     let learnt_ns = boottime_ns().saturating_sub(entry.path.age_us.saturating_mul(1000));
+    put(
+        map,
+        &Lesson {
+            prefix: entry.prefix,
+            path: entry.path,
+            learnt_ns,
+        },
+    )
+}
+
+pub(crate) fn put(map: &impl MapCore, lesson: &Lesson) -> Result<(), KernelError> {
     let raw = RawPathEntry {
         path: Path {
             age_us: 0,
-            ..entry.path
+            ..lesson.path
         },
-        learnt_ns,
+        learnt_ns: lesson.learnt_ns,
     };
     map.update(
-        contract::bytes_of(&entry.prefix.raw()),
+        contract::bytes_of(&lesson.prefix.raw()),
         contract::bytes_of(&raw),
         MapFlags::ANY,
     )
-    .map_err(|error| KernelError::operation(format!("remembering {}", entry.prefix), error))
+    .map_err(|error| KernelError::operation(format!("remembering {}", lesson.prefix), error))
 }
 
 #[cfg(test)]

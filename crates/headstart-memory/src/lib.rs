@@ -6,8 +6,10 @@
 
 mod clock;
 mod place;
+mod site;
 mod store;
 
 pub use clock::Now;
 pub use place::default_file;
+pub use site::{Local, Site, SiteConfig, SiteState, SiteStatus, SiteUrl, SiteUrlError};
 pub use store::{Store, StoreError};

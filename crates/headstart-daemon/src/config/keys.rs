@@ -18,12 +18,17 @@ keys! {
     ROTATE = "rotate", "\"3600s\"";
     ROTATE_BYTES = "rotate_bytes", "\"256MiB\"";
     BUCKET = "bucket", "[records.bucket]";
-    URL = "url", "\"s3://bucket/prefix\"";
+    BUCKET_URL = "url", "\"s3://bucket/prefix\"";
     OPTIONS = "options", "{ region = \"eu-central-1\" }";
     KEEP = "keep", "false";
     BACKLOG = "backlog_bytes", "\"8GiB\"";
     METRICS = "metrics", "[metrics]";
     LISTEN = "listen", "\"127.0.0.1:9870\"";
+    MEMORY = "memory", "[memory]";
+    FILE = "file", "\"/var/lib/headstart/paths.sqlite\"";
+    MAX_PATHS = "max_paths", "65536";
+    URL = "url", "\"redis://:PASSWORD@10.0.0.9:6379/0\"";
+    AUTHORITIES = "authorities", "\"/etc/headstart/site-ca.pem\"";
     MARKING = "marking", "[marking]";
     DSCP = "dscp", "1";
     DEVICES = "devices", "[\"eth0\"]";

@@ -11,6 +11,7 @@ use headstart_scenario::{ByteSize, ScenarioError};
 
 use super::experiment::experiment;
 use super::keys::*;
+use super::memory::memory;
 use super::rules::rules;
 use super::{BucketConfig, Config, DEFAULT_RUN_DIR, GuardConfig, Margins, Marking, Records};
 
@@ -26,7 +27,9 @@ impl Config {
         let source = Source { file, text };
         let document = source.document()?;
         let top = Table::top(source, &document);
-        top.only(&[DAEMON, RECORDS, METRICS, MARKING, GUARD, EXPERIMENT, RULE])?;
+        top.only(&[
+            DAEMON, RECORDS, MEMORY, METRICS, MARKING, GUARD, EXPERIMENT, RULE,
+        ])?;
         let daemon = table_of(&top, DAEMON)?;
         if let Some(daemon) = &daemon {
             daemon.only(&[CGROUP, RUN_DIR, STATE_DIR])?;
@@ -40,6 +43,7 @@ impl Config {
             run_dir: path_of(daemon.as_ref(), RUN_DIR)?
                 .unwrap_or_else(|| PathBuf::from(DEFAULT_RUN_DIR)),
             records: records(&top, &state_dir)?,
+            memory: memory(&top, &state_dir)?,
             state_dir,
             metrics: metrics(&top)?,
             marking: marking(&top)?,
@@ -121,16 +125,16 @@ fn records(top: &Table<'_>, state_dir: &Path) -> Result<Records, ScenarioError> 
 }
 
 fn bucket(table: &Table<'_>) -> Result<BucketConfig, ScenarioError> {
-    table.only(&[URL, OPTIONS, KEEP, BACKLOG])?;
-    let url = table.need(URL)?;
+    table.only(&[BUCKET_URL, OPTIONS, KEEP, BACKLOG])?;
+    let url = table.need(BUCKET_URL)?;
     let mut bucket = BucketConfig {
-        url: url.words(URL)?.to_owned(),
+        url: url.words(BUCKET_URL)?.to_owned(),
         options: BTreeMap::new(),
         keep: false,
         backlog_bytes: 8 << 30,
     };
     if let Err(cause) = crate::bucket::check(&bucket.url, []) {
-        return Err(url.bad(URL, &cause));
+        return Err(url.bad(BUCKET_URL, &cause));
     }
     if let Some(options) = table.get(OPTIONS) {
         let named = options.table("in options of [records.bucket]".to_owned())?;

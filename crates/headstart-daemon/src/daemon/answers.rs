@@ -38,13 +38,14 @@ impl Daemon {
                 config.records.bucket.clone(),
                 config.metrics,
                 config.marking.clone(),
+                config.memory.clone(),
             )
         };
         if fixed(&config) != fixed(&self.config) {
             return Err(DaemonError::ConfigFile {
                 file: self.file.clone(),
-                cause: "[daemon], [metrics], [marking] and the records' folder and bucket are taken at the start only; restart, \
-                        or leave them as they were"
+                cause: "[daemon], [memory], [metrics], [marking] and the records' folder and bucket are taken at the start only; \
+                        restart, or leave them as they were"
                     .to_owned(),
             });
         }
@@ -150,7 +151,7 @@ impl Daemon {
             experiment: self.experiment_status(),
             live_connections: counts.live(),
             moved_back: counts.moved,
-            paths_known: self.kernel.paths().map_or(0, |paths| paths.len() as u64),
+            paths_known: self.memory.paths_known(),
             records: RecordStatus {
                 dir: self.config.records.dir.display().to_string(),
                 recorded: counts.recorded,
@@ -162,6 +163,7 @@ impl Daemon {
                 error: self.store_error.clone(),
                 bucket: self.uploads.as_ref().map(Uploads::status),
             },
+            memory: self.memory.status(),
             marked_pkts: self.kernel.counter(Counter::MarkedPkts).unwrap_or(0),
             resident_bytes: resident_bytes(),
             errors: self.errors.iter().cloned().collect(),

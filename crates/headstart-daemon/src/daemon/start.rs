@@ -12,6 +12,7 @@ use headstart_kernel::{Attachment, Kernel, Options, Policy};
 use super::{Daemon, DaemonError, now_ns, system, wall_now};
 use crate::config::Config;
 use crate::kept::OffRules;
+use crate::memory::Memory;
 use crate::rules::{Numbers, resolve};
 use crate::slices::Slices;
 use crate::stats::Stats;
@@ -81,9 +82,11 @@ impl Daemon {
             startups: Startup::all().map(Params::new).collect(),
             dscp: config.marking.dscp,
             transfer_room_bytes: RECORD_ROOM_BYTES,
+            memory: Memory::options(&config.memory),
             ..Options::default()
         };
         let kernel = Kernel::load(&options)?;
+        let memory = Memory::load(&config.memory, &kernel);
         let marks = mark(&kernel, config.marking.devices.as_deref())?;
         let cgroup = attachment_point(&config)?;
         let mut policy = Policy::attach(&kernel, &cgroup)?;
@@ -101,6 +104,7 @@ impl Daemon {
             policy,
             _marks: marks,
             kernel,
+            memory,
             resolved,
             numbers,
             off,

@@ -24,7 +24,7 @@ impl Sender {
             }
             may_resend = self.take_dubious(ctx, news);
         }
-        if news.restart_timer && !self.timers.is(super::Timer::Reorder) {
+        if news.restart_timer && !self.timers.is(super::timers::Timer::Reorder) {
             self.restart_timer(ctx.now_ns);
         } else if self.board.is_empty() {
             self.stop();
@@ -357,7 +357,7 @@ impl Sender {
         if let Some(wait_ns) = self.rack_detect(ctx.now_ns) {
             self.start_reorder_timer(ctx.now_ns, wait_ns);
             news.restart_timer = false;
-        } else if self.timers.is(super::Timer::Reorder) {
+        } else if self.timers.is(super::timers::Timer::Reorder) {
             self.start_rto(ctx.now_ns);
         }
         news.lost_again = self.resent_pkts < resent_before;

@@ -1,14 +1,18 @@
 //! The sending end of a connection: what may leave, and when.
 //!
 //! Windows are in packets, as Linux counts them; positions in bytes since the connection opened.
-//! `ack.rs` takes acknowledgements, `linux.rs` and `classic.rs` find and repair losses, `startup.rs`
-//! gives the events to a start-up of `core/` and obeys its verdicts.
+//! `send.rs` sends, as far as `window.rs` and `pacing.rs` let it; `ack.rs` takes acknowledgements,
+//! `linux.rs` and `classic.rs` find and repair losses; `startup.rs` gives the events to a start-up of
+//! `core/` and obeys its verdicts.
 
 mod ack;
 mod classic;
 mod linux;
+mod pacing;
+mod send;
 mod startup;
 mod timers;
+mod window;
 
 use std::sync::Arc;
 
@@ -17,21 +21,14 @@ use headstart_core::INFINITE_SSTHRESH;
 use crate::avoidance::Avoidance;
 use crate::memory::PathMemory;
 use crate::network::Network;
-use crate::packet::{
-    ECN_CAPABLE, LOW_PRIORITY, NO_SACK, PacketKind, REDUCED, RETRANSMISSION, SimPacket,
-};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS_OUT, Scoreboard, Segment};
-use headstart_scenario::{IdleSpec, PacingSpec, RecoverySpec, Transport};
+use crate::scoreboard::Scoreboard;
+use headstart_scenario::Transport;
 
 pub(crate) use ack::Acknowledgement;
 pub use startup::Exit;
 pub(crate) use startup::StartupGlue;
-use timers::{Timer, Timers};
-
-/// Linux paces none of a connection's first packets (tcp_update_skb_after_send).
-const UNPACED_PKTS: u64 = 10;
-const NS_PER_S: u64 = 1_000_000_000;
+use timers::Timers;
 
 /// Where loss recovery stands (Linux: icsk_ca_state).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -253,43 +250,6 @@ impl Sender {
         self.push(ctx);
     }
 
-    fn restart_after_idle(&mut self, ctx: &mut Context<'_>) {
-        let idle_ns = ctx.now_ns - self.last_sent_ns;
-        let rto_ns = u64::from(self.rtt.rto_us()) * 1000;
-        if self.sent_total == 0 || idle_ns <= rto_ns || self.transport.idle == IdleSpec::Keep {
-            return;
-        }
-        self.startup_idle(ctx, idle_ns / 1000);
-        let least_pkts = self.transport.initial_window_pkts.min(self.cwnd_pkts);
-        match self.transport.idle {
-            IdleSpec::Keep => {}
-            // RFC 5681, 4.1: RW = min(IW, cwnd).
-            IdleSpec::Restart => self.cwnd_pkts = least_pkts,
-            // RFC 2861, as Linux does it.
-            IdleSpec::Linux => {
-                self.ssthresh_pkts = self.kept_ssthresh();
-                let mut left_ns = idle_ns;
-                while left_ns > rto_ns && self.cwnd_pkts > least_pkts {
-                    left_ns -= rto_ns;
-                    self.cwnd_pkts /= 2;
-                }
-                self.cwnd_pkts = self.cwnd_pkts.max(least_pkts);
-                self.used_pkts = 0;
-                self.used_at_ns = ctx.now_ns;
-            }
-        }
-    }
-
-    /// RFC 2861: the threshold remembers three quarters of the window.
-    fn kept_ssthresh(&self) -> u32 {
-        match self.state {
-            State::Reducing | State::Recovery => self.ssthresh_pkts,
-            _ => self
-                .ssthresh_pkts
-                .max(self.cwnd_pkts / 2 + self.cwnd_pkts / 4),
-        }
-    }
-
     pub(crate) fn packets_out(&self) -> u32 {
         (self.board.next() - self.board.first()) as u32
     }
@@ -301,316 +261,6 @@ impl Sender {
 
     pub(crate) fn all_acknowledged(&self) -> bool {
         self.una == self.write_end
-    }
-
-    /// What may be in flight now; NewReno counts by its own window, which duplicate ACKs inflate.
-    fn allowed_pkts(&self) -> u32 {
-        let extra_pkts = match self.transport.recovery {
-            RecoverySpec::NewRenoImpatient | RecoverySpec::NewRenoSteady
-                if self.state == State::Open && self.transport.limited_transmit =>
-            {
-                self.duplicates.min(2)
-            }
-            _ => 0,
-        };
-        self.cwnd_pkts.saturating_add(extra_pkts)
-    }
-
-    /// Sends what may leave: first what is thought lost, then new data.
-    pub(crate) fn push(&mut self, ctx: &mut Context<'_>) {
-        self.resend_lost(ctx);
-        self.send_new(ctx);
-    }
-
-    fn send_new(&mut self, ctx: &mut Context<'_>) {
-        if self.state == State::Recovery
-            && !self.transport.recovery.is_new_reno()
-            && self.has_lost()
-        {
-            return;
-        }
-        let mut sent = false;
-        let mut chunk_pkts = 0;
-        let mut limited = false;
-        while self.nxt < self.write_end {
-            if self.paced && !self.pace(ctx.now_ns, &mut chunk_pkts) {
-                break;
-            }
-            let in_flight = self.in_flight();
-            if in_flight >= self.allowed_pkts() {
-                limited = true;
-                break;
-            }
-            let len_bytes = self.next_len_bytes();
-            if len_bytes == 0 {
-                break;
-            }
-            if in_flight == 0 && self.state == State::Open && self.announce(ctx) {
-                // The start-up may have set another window and rate.
-                chunk_pkts = 0;
-                if self.paced && !self.pace(ctx.now_ns, &mut chunk_pkts) {
-                    break;
-                }
-            }
-            self.send_segment(ctx, len_bytes);
-            debug_assert!(self.in_flight() <= self.allowed_pkts(), "above the window");
-            debug_assert!(self.nxt <= self.window_end, "above the receiver's window");
-            sent = true;
-        }
-        limited |= self.in_flight() >= self.cwnd_pkts;
-        if sent || limited {
-            self.validate(ctx.now_ns, limited);
-        }
-        if sent && self.transport.recovery == RecoverySpec::Linux {
-            self.schedule_probe(ctx.now_ns, false);
-        }
-    }
-
-    /// How many bytes the next new segment has; 0: the window has no room for it.
-    fn next_len_bytes(&self) -> u16 {
-        let left = match self.nxt < self.head_end {
-            true => self.head_end - self.nxt,
-            false => self.write_end - self.nxt,
-        };
-        let len = left.min(u64::from(self.transport.mss_bytes));
-        let mut end = self.window_end;
-        if let Some(buffer_bytes) = self.transport.send_buffer_bytes {
-            end = end.min(self.una.saturating_add(buffer_bytes));
-        }
-        // No silly window: whole segments, or all there is (RFC 1122, 4.2.3.4).
-        if self.nxt + len > end {
-            // A window smaller than a segment is used as it is where nothing else is out.
-            let room = end.saturating_sub(self.nxt);
-            return match self.board.is_empty() {
-                true => room.min(len) as u16,
-                false => 0,
-            };
-        }
-        len as u16
-    }
-
-    /// Nothing is in flight and data is about to leave.
-    fn announce(&mut self, ctx: &mut Context<'_>) -> bool {
-        if self.sent_total > 0 {
-            let idle_ns = ctx.now_ns - self.last_sent_ns;
-            self.avoidance.rested(idle_ns, ctx.now_ns);
-        }
-        self.startup_send(ctx)
-    }
-
-    fn send_segment(&mut self, ctx: &mut Context<'_>, len_bytes: u16) {
-        let start = self.nxt;
-        let was_empty = self.board.is_empty();
-        self.board.push(Segment {
-            start,
-            sent_ns: ctx.now_ns,
-            len_bytes,
-            flags: 0,
-        });
-        self.nxt += u64::from(len_bytes);
-        self.sent_total += 1;
-        if self.state == State::Recovery || self.state == State::Reducing {
-            self.reduction.out_pkts += 1;
-        }
-        let mut flags = if self.startup_marks(start) {
-            LOW_PRIORITY
-        } else {
-            0
-        };
-        if self.transport.ecn {
-            flags |= ECN_CAPABLE;
-            if std::mem::take(&mut self.reduced_mark) {
-                flags |= REDUCED;
-            }
-        }
-        self.transmit(ctx, start, len_bytes, flags);
-        if was_empty || self.timers.is(Timer::Probe) {
-            self.start_rto(ctx.now_ns);
-        }
-    }
-
-    fn transmit(&mut self, ctx: &mut Context<'_>, start: u64, len_bytes: u16, flags: u8) {
-        self.last_sent_ns = ctx.now_ns;
-        if self.paced && self.sent_total + self.resent_total >= self.unpaced_pkts() {
-            let rate = self.pacing_rate().max(1);
-            let spacing_ns = u64::from(len_bytes) * NS_PER_S / rate;
-            self.next_paced_ns = self.next_paced_ns.max(ctx.now_ns) + spacing_ns;
-        }
-        let packet = SimPacket {
-            seq: start,
-            conn: self.conn,
-            window_bytes: 0,
-            sack: NO_SACK,
-            stamp_ms: (ctx.now_ns / 1_000_000) as u32,
-            payload_bytes: len_bytes,
-            wire_bytes: len_bytes + self.transport.header_bytes,
-            life: self.life,
-            kind: PacketKind::Data,
-            flags,
-            hop: 0,
-        };
-        ctx.network.send(ctx.now_ns, packet);
-    }
-
-    /// Sends segment `number` again.
-    fn resend(&mut self, ctx: &mut Context<'_>, number: u64) {
-        let segment = self.board.get_mut(number);
-        segment.sent_ns = ctx.now_ns;
-        segment.flags |= RETRANS_OUT | EVER_RETRANS;
-        let (start, len_bytes, lost) = (segment.start, segment.len_bytes, segment.has(LOST));
-        if lost {
-            self.board.clear_to_resend(number);
-        }
-        self.resent_pkts += 1;
-        self.resent_total += 1;
-        self.resent.push_back((number, ctx.now_ns));
-        self.undo.unproven_pkts += 1;
-        self.undo.first_resent_ns.get_or_insert(ctx.now_ns);
-        if self.state == State::Recovery || self.state == State::Reducing {
-            self.reduction.out_pkts += 1;
-        }
-        self.transmit(ctx, start, len_bytes, RETRANSMISSION);
-    }
-
-    fn has_lost(&self) -> bool {
-        self.board.to_resend_pkts() > 0
-    }
-
-    /// Sends again what is thought lost, the oldest first.
-    fn resend_lost(&mut self, ctx: &mut Context<'_>) {
-        if !self.has_lost() {
-            return;
-        }
-        let mut chunk_pkts = 0;
-        self.apply_recovery_floor();
-        loop {
-            if self.paced && !self.pace(ctx.now_ns, &mut chunk_pkts) {
-                break;
-            }
-            if self.in_flight() >= self.cwnd_pkts {
-                break;
-            }
-            let Some(number) = self.board.next_to_resend(self.resend_hint) else {
-                self.resend_hint = self.board.next();
-                break;
-            };
-            self.resend_hint = number + 1;
-            self.resend(ctx, number);
-            if number == self.board.first() && !self.timers.is(Timer::Reorder) {
-                self.start_rto(ctx.now_ns);
-            }
-        }
-    }
-
-    /// Thinks segment `number` lost.
-    fn mark_lost(&mut self, number: u64) {
-        let segment = self.board.get_mut(number);
-        if segment.has(crate::scoreboard::SACKED) {
-            return;
-        }
-        let (was_lost, was_out) = (segment.has(LOST), segment.has(RETRANS_OUT));
-        if was_lost && !was_out {
-            return;
-        }
-        segment.flags |= LOST;
-        segment.flags &= !RETRANS_OUT;
-        self.board.set_to_resend(number);
-        self.resent_pkts -= u32::from(was_out);
-        self.lost_pkts += u32::from(!was_lost);
-        self.lost_total = self.lost_total.wrapping_add(1);
-        self.resend_hint = self.resend_hint.min(number);
-    }
-
-    /// RFC 7661, as Linux does it: whether the window is used, and what is in use when it is not.
-    fn validate(&mut self, now_ns: u64, limited: bool) {
-        let out_pkts = self.packets_out();
-        if self.una >= self.usage_end
-            || limited
-            || (!self.cwnd_limited && out_pkts > self.peak_pkts)
-        {
-            self.cwnd_limited = limited;
-            self.peak_pkts = out_pkts;
-            self.usage_end = self.nxt;
-        }
-        if self.window_is_used() {
-            self.used_pkts = 0;
-            self.used_at_ns = now_ns;
-            return;
-        }
-        self.used_pkts = self.used_pkts.max(out_pkts);
-        let rto_ns = u64::from(self.rtt.rto_us()) * 1000;
-        if self.transport.idle == IdleSpec::Linux
-            && now_ns - self.used_at_ns >= rto_ns
-            && self.state == State::Open
-        {
-            let used_pkts = self.used_pkts.max(self.transport.initial_window_pkts);
-            if used_pkts < self.cwnd_pkts {
-                self.ssthresh_pkts = self.kept_ssthresh();
-                self.cwnd_pkts = (self.cwnd_pkts + used_pkts) / 2;
-            }
-            self.used_pkts = 0;
-            self.used_at_ns = now_ns;
-        }
-    }
-
-    /// The window limits sending; in slow start it is enough that half of it was used.
-    fn window_is_used(&self) -> bool {
-        self.cwnd_limited
-            || (self.cwnd_pkts < self.ssthresh_pkts && self.cwnd_pkts < 2 * self.peak_pkts)
-    }
-
-    /// Whether a packet may leave now; if not, a timer is set. Packets leave in chunks.
-    fn pace(&mut self, now_ns: u64, chunk_pkts: &mut u32) -> bool {
-        if *chunk_pkts > 0 || self.sent_total + self.resent_total < self.unpaced_pkts() {
-            *chunk_pkts = chunk_pkts.saturating_sub(1);
-            return true;
-        }
-        if now_ns < self.next_paced_ns {
-            self.timers.pace_ns = self.next_paced_ns;
-            return false;
-        }
-        *chunk_pkts = self.chunk_pkts() - 1;
-        true
-    }
-
-    /// The papers' own stacks pace from the first packet on.
-    fn unpaced_pkts(&self) -> u64 {
-        match self.is_linux() {
-            true => UNPACED_PKTS,
-            false => 0,
-        }
-    }
-
-    /// tcp_tso_autosize of Linux: a millisecond's data, and no less than the start-up's burst or 2.
-    /// Others have no bursts but the start-up's.
-    fn chunk_pkts(&self) -> u32 {
-        if !self.is_linux() {
-            return self.startup_burst().unwrap_or(1).max(1);
-        }
-        let millisecond_bytes = self.pacing_rate() >> 10;
-        let pkts = millisecond_bytes / u64::from(self.transport.mss_bytes.max(1));
-        let least_pkts = self.startup_burst().unwrap_or(2).max(1);
-        u32::try_from(pkts)
-            .unwrap_or(u32::MAX)
-            .clamp(least_pkts, 44.max(least_pkts))
-    }
-
-    fn pacing_rate(&self) -> u64 {
-        self.startup_rate().unwrap_or_else(|| self.stack_rate())
-    }
-
-    /// tcp_update_pacing_rate of Linux: twice the window a round trip, 1.2 times from half of ssthresh.
-    fn stack_rate(&self) -> u64 {
-        let percent = match self.cwnd_pkts < self.ssthresh_pkts / 2 {
-            true => 200,
-            false => 120,
-        };
-        let pkts = u64::from(self.cwnd_pkts.max(self.packets_out()));
-        let bytes = pkts * u64::from(self.transport.mss_bytes);
-        match self.rtt.srtt_us() {
-            0 => 0,
-            srtt_us => bytes * percent * 10_000 / u64::from(srtt_us),
-        }
     }
 
     /// The transfer is over and may be the last for long.
@@ -661,9 +311,5 @@ impl Sender {
 
     pub(crate) fn timeouts_total(&self) -> u32 {
         self.timeouts_total
-    }
-
-    fn always_paced(&self) -> bool {
-        self.transport.pacing == PacingSpec::Linux
     }
 }

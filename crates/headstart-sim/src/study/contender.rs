@@ -1,6 +1,6 @@
 //! Who takes part: the kernel's own controls as the simulator has them, and the start-ups of `core/`.
 
-use headstart_core::{Params, Startup};
+use headstart_core::{ParamError, Params, Setting, SettingError, Startup};
 use headstart_scenario::{AvoidanceSpec, Listed, Scenario, nearest};
 
 use super::StudyError;
@@ -67,9 +67,9 @@ impl Contender {
         matches!(&self.runner, Runner::Startup(params) if params.startup() == startup)
     }
 
-    fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
+    fn set(&mut self, setting: &Setting) -> Result<(), SettingError> {
         if let Runner::Startup(params) = &mut self.runner {
-            params.set(name, value).map_err(|error| error.to_string())?;
+            setting.apply(params)?;
             if params.get("reno") == Some(1) {
                 self.avoidance = AvoidanceSpec::Reno;
             }
@@ -165,21 +165,17 @@ fn unknown(name: &str, known: &[&str]) -> String {
 /// Parameters of start-ups that do not take part are checked all the same.
 fn set_from_scenario(scenario: &Scenario, found: &mut [Contender]) -> Result<(), StudyError> {
     for parameter in &scenario.parameters {
-        let bad = |why: &str| StudyError::from(scenario.bad_parameter(parameter, why));
-        let startup =
-            Startup::named(&parameter.startup).map_err(|error| bad(&error.to_string()))?;
-        if !startup.params().any(|known| known.name == parameter.name) {
-            let known: Vec<&str> = startup.params().map(|known| known.name).collect();
-            return Err(scenario.unknown_parameter(parameter, &known).into());
-        }
-        let mut checked = Params::new(startup);
-        checked
-            .set(&parameter.name, parameter.value.into())
-            .map_err(|error| bad(&error.to_string()))?;
-        for contender in found.iter_mut().filter(|other| other.is_of(startup)) {
-            contender
-                .set(&parameter.name, parameter.value.into())
-                .map_err(|why| bad(&why))?;
+        let bad = |error: SettingError| match error {
+            SettingError::Param(ParamError::Unknown { known, .. }) => {
+                scenario.unknown_parameter(parameter, &known)
+            }
+            error => scenario.bad_parameter(parameter, &error.to_string()),
+        };
+        let setting = Setting::new(&parameter.startup, &parameter.name, parameter.value.into())
+            .map_err(bad)?;
+        let of_startup = |other: &&mut Contender| other.is_of(setting.startup());
+        for contender in found.iter_mut().filter(of_startup) {
+            contender.set(&setting).map_err(bad)?;
         }
     }
     Ok(())
@@ -191,25 +187,19 @@ fn set_from_option(
     found: &mut [Contender],
     label: Option<&str>,
 ) -> Result<(), StudyError> {
-    let bad = |why: String| StudyError::Choice(format!("--param {setting}: {why}"));
-    let form =
-        || bad("write STARTUP.PARAMETER=VALUE, e.g. su_fast_start.maxburst_pkts=2".to_owned());
-    let (name, value) = setting.split_once('=').ok_or_else(form)?;
-    let (startup, name) = name.split_once('.').ok_or_else(form)?;
-    let startup = Startup::named(startup).map_err(|error| bad(error.to_string()))?;
-    let value: u64 = value
-        .parse()
-        .map_err(|_| bad(format!("\"{value}\" is no whole number")))?;
+    let bad = |why: &dyn std::fmt::Display| StudyError::Choice(format!("--param {setting}: {why}"));
+    let checked: Setting = setting.parse().map_err(|error| bad(&error))?;
+    let startup = checked.startup();
     let mut taken = false;
     for contender in found
         .iter_mut()
         .filter(|other| other.is_of(startup) && label.is_none_or(|label| other.name == label))
     {
-        contender.set(name, value).map_err(bad)?;
+        contender.set(&checked).map_err(|error| bad(&error))?;
         taken = true;
     }
     match taken {
         true => Ok(()),
-        false => Err(bad(format!("{} does not take part", startup.name()))),
+        false => Err(bad(&format!("{} does not take part", startup.name()))),
     }
 }

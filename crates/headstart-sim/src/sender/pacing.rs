@@ -1,0 +1,67 @@
+//! When the next packet may leave, where packets are spaced.
+
+use super::Sender;
+use headstart_scenario::PacingSpec;
+
+/// Linux paces none of a connection's first packets (tcp_update_skb_after_send).
+const UNPACED_PKTS: u64 = 10;
+
+impl Sender {
+    /// Whether a packet may leave now; if not, a timer is set. Packets leave in chunks.
+    pub(super) fn pace(&mut self, now_ns: u64, chunk_pkts: &mut u32) -> bool {
+        if *chunk_pkts > 0 || self.sent_total + self.resent_total < self.unpaced_pkts() {
+            *chunk_pkts = chunk_pkts.saturating_sub(1);
+            return true;
+        }
+        if now_ns < self.next_paced_ns {
+            self.timers.pace_ns = self.next_paced_ns;
+            return false;
+        }
+        *chunk_pkts = self.chunk_pkts() - 1;
+        true
+    }
+
+    /// The papers' own stacks pace from the first packet on.
+    pub(super) fn unpaced_pkts(&self) -> u64 {
+        match self.is_linux() {
+            true => UNPACED_PKTS,
+            false => 0,
+        }
+    }
+
+    /// tcp_tso_autosize of Linux: a millisecond's data, and no less than the start-up's burst or 2.
+    /// Others have no bursts but the start-up's.
+    pub(super) fn chunk_pkts(&self) -> u32 {
+        if !self.is_linux() {
+            return self.startup_burst().unwrap_or(1).max(1);
+        }
+        let millisecond_bytes = self.pacing_rate() >> 10;
+        let pkts = millisecond_bytes / u64::from(self.transport.mss_bytes.max(1));
+        let least_pkts = self.startup_burst().unwrap_or(2).max(1);
+        u32::try_from(pkts)
+            .unwrap_or(u32::MAX)
+            .clamp(least_pkts, 44.max(least_pkts))
+    }
+
+    pub(super) fn pacing_rate(&self) -> u64 {
+        self.startup_rate().unwrap_or_else(|| self.stack_rate())
+    }
+
+    /// tcp_update_pacing_rate of Linux: twice the window a round trip, 1.2 times from half of ssthresh.
+    pub(super) fn stack_rate(&self) -> u64 {
+        let percent = match self.cwnd_pkts < self.ssthresh_pkts / 2 {
+            true => 200,
+            false => 120,
+        };
+        let pkts = u64::from(self.cwnd_pkts.max(self.packets_out()));
+        let bytes = pkts * u64::from(self.transport.mss_bytes);
+        match self.rtt.srtt_us() {
+            0 => 0,
+            srtt_us => bytes * percent * 10_000 / u64::from(srtt_us),
+        }
+    }
+
+    pub(super) fn always_paced(&self) -> bool {
+        self.transport.pacing == PacingSpec::Linux
+    }
+}

@@ -57,6 +57,12 @@ deb: ## The Debian package, installed and purged in a Debian of its own (as root
 	@scripts/build.sh program
 	@scripts/deb.sh
 
+.PHONY: experiment
+experiment: ## Initial windows of 3 and 10 as arms behind 40 paths, as docs/experiment.md has it (as root)
+	@scripts/setup.sh demo
+	@scripts/build.sh
+	@scripts/experiment.sh
+
 .PHONY: doctor
 doctor: ## What this machine can do, and what it lacks
 	@scripts/setup.sh build

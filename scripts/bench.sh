@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How fast and how true the path emulator is on this machine. Prints the report and keeps it, with all figures as
-# JSON, in results/bench/. Takes two minutes; wants root, and a machine that does nothing else.
+# JSON, in results/bench/. Takes five minutes; wants root, and a machine that does nothing else.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,6 +13,7 @@ usage: scripts/bench.sh [--only PART[,PART...]]
   setup   how long a path takes to come and to go
   rtt     by how much a round trip is longer than configured
   rates   goodput, lateness and the router's CPU from 1.5 Mbit/s to 1 Gbit/s
+  beside  one, two and four paths of 10 Mbit/s at once
   most    the most that one router thread carries
   repeat  ten fresh transfers of 100 KB and of 1 MB by native cubic
   cost    what each start-up costs, over native cubic: 20 KB transfers over loopback and veth

@@ -1,8 +1,6 @@
 """The command `headstart-lab`: thin; parse, call, say where the result is."""
 
 import difflib
-import os
-import platform
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -74,6 +72,10 @@ def reproduce(  # noqa: PLR0917 -- typer reads the options from the parameters
     on: Annotated[Ground, typer.Option(help="The simulator or the live kernel.")] = Ground.SIM,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the first repeat.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="All cores unless given.")] = None,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Report also what --out has of other experiments and grounds."),
+    ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Judge and draw again what --out has, without a run.")
     ] = False,
@@ -97,20 +99,26 @@ def reproduce(  # noqa: PLR0917 -- typer reads the options from the parameters
             )
         return
     chosen = known if everything else _chosen(names or [], known)
-    fit = [experiment for experiment in chosen if on in experiment.grounds]
-    for experiment in chosen:
-        if experiment not in fit:
-            typer.echo(f"headstart-lab: {experiment.name} does not run on {on}: left out", err=True)
-    if not fit:
-        _fail("no experiment is left; see headstart-lab reproduce --list", WRONG_INPUT)
+    if not again:
+        for experiment in chosen:
+            if on not in experiment.grounds:
+                typer.echo(
+                    f"headstart-lab: {experiment.name} does not run on {on}: left out", err=True
+                )
+        chosen = [experiment for experiment in chosen if on in experiment.grounds]
+        if not chosen:
+            _fail("no experiment is left; see headstart-lab reproduce --list", WRONG_INPUT)
     context = Context(quick=quick, seed=seed, on=on.value, threads=threads)
-    machine = f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs"
     try:
-        context = runner.read_context(out) if again else context
-        outcomes = runner.run_all(fit, context, out, _say, again=again)
-        write_page(render_page(outcomes, context, machine), out / "report.html")
+        if not again:
+            outcomes = runner.run_all(chosen, context, out, _say)
+        if again or keep:
+            outcomes = runner.judge_again(known if keep else chosen, out)
+        if not outcomes:
+            _fail(f"{out} has no data of these experiments; run them first", FAILED)
+        write_page(render_page(outcomes), out / "report.html")
         if write_docs is not None:
-            write_docs.write_text(render_table(outcomes, context), encoding="utf-8")
+            write_docs.write_text(render_table(outcomes), encoding="utf-8")
         runner.write_claims(outcomes, out)
     except OSError as error:
         place = error.filename or out
@@ -118,6 +126,78 @@ def reproduce(  # noqa: PLR0917 -- typer reads the options from the parameters
     typer.echo(out / "report.html")
     if any(outcome.error for outcome in outcomes):
         _fail("an experiment failed: the report has its error", FAILED)
+
+
+@app.command()
+def ab(  # noqa: PLR0917 -- typer reads the options from the parameters
+    records: Annotated[
+        list[str],
+        typer.Argument(
+            help="Parquet files of records, folders, patterns, or URLs (s3://, gs://, az://)."
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for report.html, ab.json and figures.")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option(help="The arm that the others are held against.")
+    ] = None,
+    rule: Annotated[str | None, typer.Option(help="Of this rule alone.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The daemon's configuration: arms and their shares.")
+    ] = None,
+    shares: Annotated[
+        str | None, typer.Option(help="The same by hand, in percent: iw3=50,iw10=50.")
+    ] = None,
+    aa: Annotated[
+        bool,
+        typer.Option(
+            "--aa", help="The arms have the same; of one arm, prefixes are split by chance."
+        ),
+    ] = False,
+    bandwidth: Annotated[
+        Path | None,
+        typer.Option(help="CSV or Parquet of prefix and bits_per_s, measured at another time."),
+    ] = None,
+    status: Annotated[
+        Path | None,
+        typer.Option(help="What `headstart status --json` said: how many records were lost."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 1,
+) -> None:
+    """Checks an experiment and compares its arms: the IW10 paper's tables for one's own traffic."""
+    # Only here: matplotlib and scipy take a second to load.
+    from headstart.ab import Options, RecordsError, analyse, read_experiment, read_lost  # noqa: PLC0415
+    from headstart.ab.folder import write_folder  # noqa: PLC0415
+    from headstart.ab.terminal import render_text  # noqa: PLC0415
+
+    if config is not None and shares is not None:
+        _fail("give --config or --shares, not both", WRONG_INPUT)
+    try:
+        shares_pct = read_experiment(config) if config else _shares(shares)
+        lost = read_lost(status) if status else None
+        options = Options(base, rule, shares_pct, bandwidth, lost, alike=aa, seed=seed)
+        analysis = analyse(records, options)
+    except RecordsError as error:
+        _fail(str(error), WRONG_INPUT)
+    typer.echo(render_text(analysis), nl=False)
+    if out is None:
+        return
+    try:
+        page = write_folder(analysis, out)
+    except OSError as error:
+        _fail(f"{error.filename or out}: {error.strerror or error}; choose another --out", FAILED)
+    typer.echo(f"\n{page}")
+
+
+def _shares(text: str | None) -> dict[str, float] | None:
+    if text is None:
+        return None
+    try:
+        pairs = [part.split("=") for part in text.split(",")]
+        return {name.strip(): float(share) for name, share in pairs}
+    except ValueError:
+        _fail(f'--shares "{text}": write arms and percents, such as iw3=50,iw10=50', WRONG_INPUT)
 
 
 def _say(words: str) -> None:

@@ -1,12 +1,16 @@
 """Simulations: scenarios in, Polars frames out, on all cores.
 
-import headstart as hs
+Example::
 
-result = hs.simulate("scenarios/peer-b.toml", startups=["cubic", "reno"], repeat=10)
-result.transfers.group_by("startup").agg(pl.col("fct_ms").mean())
+    import headstart as hs
+    import polars as pl
 
-result = hs.sweep("scenarios/peer-b.toml", {"path.rtt": ["50ms", "200ms"], "traffic.users.users":
-[1, 10]}) result.transfers.group_by("path.rtt", "traffic.users.users").agg(pl.col("fct_ms").mean())
+    result = hs.simulate("scenarios/peer-b.toml", startups=["cubic", "reno"], repeat=10)
+    result.transfers.group_by("startup").agg(pl.col("fct_ms").mean())
+
+    vary = {"path.rtt": ["50ms", "200ms"], "traffic.users.users": [1, 10]}
+    result = hs.sweep("scenarios/peer-b.toml", vary)
+    result.transfers.group_by(*vary).agg(pl.col("fct_ms").mean())
 """
 
 import itertools

@@ -131,6 +131,8 @@ fn kind_name(kind: PacketKind) -> &'static str {
         PacketKind::Syn => "syn",
         PacketKind::SynAck => "syn-ack",
         PacketKind::Request => "request",
+        PacketKind::HandshakeAck => "handshake-ack",
+        PacketKind::RequestAck => "request-ack",
     }
 }
 

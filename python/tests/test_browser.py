@@ -60,7 +60,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     chosen = [experiment("ad98", 3.0), experiment("ad99", 1.0)]
     outcomes = running.run_all(chosen, Context(), out, lambda _: None)
     path = out / "report.html"
-    path.write_text(render_page(outcomes, Context(), "here"), encoding="utf-8")
+    path.write_text(render_page(outcomes), encoding="utf-8")
     return path
 
 

@@ -73,3 +73,26 @@ def test_a_scheme_that_falls_far_behind_is_counted_so() -> None:
     schema = ["of", "at", "startup", "utilisation", "buffer_bdp"]
     data = {"runs": pl.DataFrame(rows, schema=schema, orient="row")}
     assert hy12.near_the_best(data).value == 0.5
+
+
+def windows_after_a_second(growth: str) -> dict[str, int]:
+    """The window of each start-up, where every second packet is acknowledged."""
+    scenario = testbed.scenario(
+        "growth",
+        {"rate": "100mbit", "rtt": "100ms", "queue": "drop-tail:1bdp"},
+        [testbed.flow("flow 1", 0.0)],
+        1.0,
+        startups=("reno", "su_standard", "su_hystart", "su_westwood"),
+        transport={"growth": growth, "acks": "delayed"},
+    )
+    last = hs.simulate(scenario, flows=True).flows.group_by("startup", maintain_order=True).last()
+    return dict(last.select("startup", "cwnd_pkts").iter_rows())
+
+
+def test_start_ups_grow_by_the_ack_where_the_stack_does() -> None:
+    by_the_ack = windows_after_a_second("per-ack")
+    by_the_packet = windows_after_a_second("per-packet")
+    for windows in (by_the_ack, by_the_packet):
+        assert len(set(windows.values())) == 1, windows
+    # 1.5 against 2 times a round trip.
+    assert by_the_packet["reno"] / by_the_ack["reno"] > 1.3

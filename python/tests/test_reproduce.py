@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -29,10 +30,11 @@ from headstart.reproduce import (
 )
 from headstart.reproduce import runner as running
 from headstart.reproduce.claims import Rule
+from headstart.reproduce.context import GroundError
 from headstart.reproduce.page import render_page, render_table
 from headstart.reproduce.papers import ADAPTIVE
 
-KEYS = {"experiment", "claim", "paper", "measured", "verdict", "reason"}
+KEYS = {"experiment", "on", "claim", "paper", "measured", "verdict", "reason"}
 
 
 def measured(value: float, low: float | None = None, high: float | None = None) -> Measured:
@@ -139,7 +141,7 @@ def test_an_experiment_that_fails_is_an_error_and_the_others_go_on(tmp_path: Pat
     first, second = running.claims_of(outcomes)
     assert (first["verdict"], first["reason"]) == ("error", "RuntimeError: the path is gone")
     assert second["verdict"] == "reproduced"
-    assert "the path is gone" in render_page(outcomes, Context(), "here")
+    assert "the path is gone" in render_page(outcomes)
 
 
 def test_what_was_measured_is_judged_again_without_a_run(tmp_path: Path) -> None:
@@ -147,12 +149,53 @@ def test_what_was_measured_is_judged_again_without_a_run(tmp_path: Path) -> None
         raise AssertionError("it ran")
 
     out = make(tmp_path)
-    first = running.run_one(experiment(points), Context(), out)
-    second = running.run_one(experiment(never), Context(), out, again=True)
-    assert running.claims_of([second]) == running.claims_of([first])
+    first = running.run_one(experiment(points), Context(quick=True, seed=7), out)
+    second = running.judge_again([experiment(never)], out)
+    assert running.claims_of(second) == running.claims_of([first])
+    assert second[0].ran == first.ran
     (out / "data" / "ad99-points.parquet").unlink()
-    third = running.run_one(experiment(points), Context(), out, again=True)
-    assert third.judged[0][1].verdict == Verdict.ERROR
+    third = running.judge_again([experiment(points)], out)
+    assert third[0].judged[0][1].verdict == Verdict.ERROR
+
+
+def test_both_grounds_are_kept_apart_and_judged_apart(tmp_path: Path) -> None:
+    def run(context: Context) -> Data:
+        context.notes.append(f"a note of {context.on}")
+        return {"points": pl.DataFrame({"x": [0], "y": [3.0 if context.on == "sim" else 9.0]})}
+
+    both = replace(experiment(run), grounds=("sim", "kernel"))
+    sim_alone = replace(both.claims[0], text="of the simulator", grounds=("sim",))
+    both = replace(both, claims=(*both.claims, sim_alone))
+    out = make(tmp_path)
+    for on in ("sim", "kernel"):
+        running.run_one(both, Context(on=on), out)
+    outcomes = running.judge_again([both], out)
+    assert [(one.ran.on, one.ran.notes) for one in outcomes] == [
+        ("sim", ("a note of sim",)),
+        ("kernel", ("a note of kernel",)),
+    ]
+    claims = running.claims_of(outcomes)
+    assert [(claim["on"], claim["verdict"]) for claim in claims] == [
+        ("sim", "reproduced"),
+        ("sim", "reproduced"),
+        ("kernel", "not-reproduced"),
+    ]
+    assert (out / "figures" / "ad99-kernel.png").exists()
+    page = render_page(outcomes)
+    assert 'id="ad99-kernel"' in page
+    assert "a note of kernel" in page
+    assert "| ad99 *kernel* |" in render_table(outcomes)
+
+
+def test_a_ground_that_is_not_to_be_had_is_said_without_a_traceback(tmp_path: Path) -> None:
+    def run(_context: Context) -> Data:
+        raise GroundError("the live kernel is measured by root only")
+
+    out = make(tmp_path)
+    outcome = running.run_one(experiment(run), Context(on="kernel"), out)
+    assert outcome.error == "GroundError: the live kernel is measured by root only"
+    again = running.judge_again([experiment(run)], out)
+    assert again[0].judged[0][1].reason == outcome.error
 
 
 def test_a_measure_that_fails_is_an_error_of_its_claim_alone(tmp_path: Path) -> None:
@@ -166,14 +209,13 @@ def test_a_measure_that_fails_is_an_error_of_its_claim_alone(tmp_path: Path) -> 
 
 def make(out: Path) -> Path:
     """The folders that a run has."""
-    for name in ("figures", "data"):
-        (out / name).mkdir()
+    running.make_folders(out)
     return out
 
 
 def test_the_page_refers_to_nothing_outside_of_itself(tmp_path: Path) -> None:
     outcome = running.run_one(experiment(points), Context(), make(tmp_path))
-    page = render_page([outcome], Context(), "here")
+    page = render_page([outcome])
     for reference in re.findall(r"""(?:src|href)=["']([^"']*)["']|url\(([^)]*)\)""", page):
         assert "".join(reference).startswith(("#", "data:")), reference
     assert "http://" not in page
@@ -184,7 +226,7 @@ def test_the_page_refers_to_nothing_outside_of_itself(tmp_path: Path) -> None:
 
 def test_the_table_for_the_docs_escapes_what_would_end_a_cell(tmp_path: Path) -> None:
     outcome = running.run_one(experiment(points), Context(), make(tmp_path))
-    table = render_table([outcome], Context())
+    table = render_table([outcome])
     assert r"y is 3 \| at <x> = 0" in table
     assert "**reproduced**" in table
 
@@ -214,6 +256,10 @@ def test_the_command_reproduces_the_analysis(tmp_path: Path) -> None:
     claims = json.loads((tmp_path / "out" / "claims.json").read_text())
     assert {claim["experiment"] for claim in claims} == {"ad5"}
     assert "| ad5 |" in docs.read_text()
+    again = lab("reproduce", "iw1", "--quick", "--keep", "--out", tmp_path / "out")
+    assert again.exit_code == 0, again.output
+    claims = json.loads((tmp_path / "out" / "claims.json").read_text())
+    assert {claim["experiment"] for claim in claims} == {"ad5", "iw1"}
 
 
 def test_the_list_names_every_experiment() -> None:

@@ -18,6 +18,9 @@ use serde::Serialize;
 const PAYLOAD_BYTES: f64 = 1448.0;
 const PACKET_BYTES: f64 = 1500.0;
 
+/// The addresses of the paths: this lane's, and those below it for paths side by side.
+const LANE: u8 = 200;
+
 /// What a transfer needs to leave slow start behind.
 const SETTLE: Duration = Duration::from_secs(3);
 const MEASURE: Duration = Duration::from_secs(8);
@@ -30,6 +33,7 @@ struct Report {
     round_trip: Vec<RoundTrip>,
     most: Most,
     rates: Vec<AtRate>,
+    beside: Vec<Beside>,
     repeatability: Vec<Repeated>,
 }
 
@@ -77,6 +81,17 @@ struct AtRate {
     invalid_because: Vec<String>,
 }
 
+/// Several emulations of one rate at once.
+#[derive(Serialize)]
+struct Beside {
+    paths: u8,
+    rate: String,
+    goodput_shares: Vec<f64>,
+    lateness_p50_us: Vec<f64>,
+    lateness_p99_us: Vec<f64>,
+    valid: bool,
+}
+
 #[derive(Serialize)]
 struct Repeated {
     bytes: usize,
@@ -113,6 +128,7 @@ fn main() {
             router_cpu_share: 0.0,
         },
         rates: Vec::new(),
+        beside: Vec::new(),
         repeatability: Vec::new(),
     };
     println!(
@@ -132,6 +148,11 @@ fn main() {
     if wanted("rates") {
         for rate in ["1.5mbit", "10mbit", "100mbit", "400mbit", "1gbit"] {
             report.rates.push(at_rate(rate));
+        }
+    }
+    if wanted("beside") {
+        for paths in [1, 2, 4] {
+            report.beside.push(beside(paths, "10mbit"));
         }
     }
     if wanted("most") {
@@ -183,7 +204,7 @@ fn path(rate: &str, rtt: &str, queue_pkts: u32) -> PathConfig {
     let delay = Span::from_ns(rtt.as_ns() / 2);
     let link = LinkConfig::new(rate, delay, QueueSpec::drop_tail(queue_pkts));
     PathConfig {
-        lane: 200,
+        lane: LANE,
         ..PathConfig::new(link.clone(), link)
     }
 }
@@ -296,30 +317,83 @@ fn stream(emulation: &Emulation, settle: Duration, measure: Duration) -> (u64, D
     (bytes, last - first.unwrap())
 }
 
-fn at_rate(rate: &str) -> AtRate {
+/// A stream of its own over each of so many emulations.
+fn beside(paths: u8, rate: &str) -> Beside {
+    let all: Vec<Carried> = thread::scope(|scope| {
+        let running: Vec<_> = (0..paths)
+            .map(|place| scope.spawn(move || carried(rate, LANE - place)))
+            .collect();
+        running
+            .into_iter()
+            .map(|carried| carried.join().unwrap())
+            .collect()
+    });
+    let of = |what: fn(&PathReport) -> f64| all.iter().map(|one| what(&one.report)).collect();
+    let result = Beside {
+        paths,
+        rate: rate.to_owned(),
+        goodput_shares: all.iter().map(|one| one.goodput_share).collect(),
+        lateness_p50_us: of(|report| report.forward.lateness_us.p50),
+        lateness_p99_us: of(|report| report.forward.lateness_us.p99),
+        valid: all.iter().all(|one| one.report.valid),
+    };
+    let worst = |figures: &[f64]| figures.iter().copied().fold(0.0, f64::max);
+    println!(
+        "{paths} path(s) of {rate} side by side: the least goodput {:.3} % of what the rate allows; late by at most \
+         {:.0} us (p50), {:.0} us (p99); valid: {}",
+        100.0 * result.goodput_shares.iter().copied().fold(1.0, f64::min),
+        worst(&result.lateness_p50_us),
+        worst(&result.lateness_p99_us),
+        result.valid
+    );
+    result
+}
+
+/// What came of one stream over a path.
+struct Carried {
+    /// Of what the rate allows.
+    goodput_share: f64,
+    /// Of all the process' router threads.
+    router_cpu_share: f64,
+    report: PathReport,
+}
+
+fn carried(rate: &str, lane: u8) -> Carried {
     let bits_per_s = rate.parse::<Rate>().unwrap().bits_per_s() as f64;
     // One bandwidth-delay product of 20 ms, and not less than 50 packets.
     let queue_pkts = ((bits_per_s * 0.02 / 8.0 / PACKET_BYTES) as u32).max(50);
-    let mut emulation = Emulation::start(path(rate, "20ms", queue_pkts)).unwrap();
+    let config = PathConfig {
+        lane,
+        ..path(rate, "20ms", queue_pkts)
+    };
+    let mut emulation = Emulation::start(config).unwrap();
     let (cpu, began) = (router_cpu(), Instant::now());
     let (bytes, took) = stream(&emulation, SETTLE, MEASURE);
+    // Before the thread is gone.
     let router_cpu_share = (router_cpu() - cpu) / began.elapsed().as_secs_f64();
-    let PathReport {
-        forward,
-        valid,
-        invalid_because,
-        ..
-    } = emulation.stop().unwrap();
     let allowed = bits_per_s * PAYLOAD_BYTES / PACKET_BYTES;
+    Carried {
+        goodput_share: bytes as f64 * 8.0 / took.as_secs_f64() / allowed,
+        router_cpu_share,
+        report: emulation.stop().unwrap(),
+    }
+}
+
+fn at_rate(rate: &str) -> AtRate {
+    let Carried {
+        goodput_share,
+        router_cpu_share,
+        report,
+    } = carried(rate, LANE);
     let result = AtRate {
         rate: rate.to_owned(),
-        goodput_share: bytes as f64 * 8.0 / took.as_secs_f64() / allowed,
-        lateness_p50_us: forward.lateness_us.p50,
-        lateness_p99_us: forward.lateness_us.p99,
-        lateness_max_us: forward.lateness_us.max,
+        goodput_share,
+        lateness_p50_us: report.forward.lateness_us.p50,
+        lateness_p99_us: report.forward.lateness_us.p99,
+        lateness_max_us: report.forward.lateness_us.max,
         router_cpu_share,
-        valid,
-        invalid_because,
+        valid: report.valid,
+        invalid_because: report.invalid_because,
     };
     println!(
         "{rate:>8}: goodput {:.3} % of what the rate allows; late by {:.0} us (p50), {:.0} us (p99), {:.0} us (most); \
@@ -329,7 +403,7 @@ fn at_rate(rate: &str) -> AtRate {
         result.lateness_p99_us,
         result.lateness_max_us,
         result.router_cpu_share * 100.0,
-        match valid {
+        match result.valid {
             true => "valid".to_owned(),
             false => format!("invalid: {}", result.invalid_because.join("; ")),
         }

@@ -29,7 +29,7 @@ const REAL_TIME_PRIORITY: i32 = 50;
 const NICE: i32 = -15;
 
 /// Up to this rate the thread wakes early and polls until the packet is due: a processor that has gone to sleep takes
-/// 40 to 90 us to wake, as long as that is of no weight for one that is kept busy by a faster path.
+/// 40 to 90 us to wake (docs/path.md). A faster path keeps it awake, and polling would take most of a core there.
 const WAKES_EARLY_UP_TO_BITS_PER_S: u64 = 50_000_000;
 const WAKES_EARLY_BY_NS: u64 = 60_000;
 

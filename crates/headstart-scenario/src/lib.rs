@@ -42,7 +42,9 @@ pub use size::{ByteSize, Count};
 #[cfg(feature = "results")]
 pub use stream::SimFiles;
 pub use summary::{Extremes, Summary};
-pub use traffic::{Arrivals, ENDLESS, SimTables, Sizes, Traffic, TrafficGroup, Users};
+pub use traffic::{
+    Arrivals, ENDLESS, KnownPath, PathEnding, SimTables, Sizes, Traffic, TrafficGroup, Users,
+};
 pub use transport::{
     AckSpec, AvoidanceSpec, GrowthSpec, HandshakeSpec, IdleSpec, LINUX_IW_PKTS, PacingSpec,
     ReceiverSpec, RecoverySpec, RtoSpec, SackSpec, Transport, WindowSpec,

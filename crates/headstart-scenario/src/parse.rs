@@ -92,6 +92,7 @@ pub(crate) fn scenario(file: &str, text: &str) -> Result<Scenario, ScenarioError
         traffic::SIMULATION,
         traffic::LINK,
         traffic::TRAFFIC,
+        traffic::MEMORY,
     ])?;
     let name = top.need(NAME)?.words(NAME)?.to_owned();
     let description = match top.get(DESCRIPTION) {

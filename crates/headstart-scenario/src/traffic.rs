@@ -107,6 +107,38 @@ pub struct TrafficGroup {
     pub traffic: Traffic,
 }
 
+/// How the last connection to a destination stood at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathEnding {
+    /// In slow start: the window was at least so large.
+    SlowStart,
+    /// In congestion avoidance: the window was found.
+    Avoidance,
+    /// While a loss was being repaired.
+    Recovery,
+}
+
+/// What senders remember of a destination when a run begins: one `[[memory]]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownPath {
+    /// Number of the destination.
+    pub destination: u32,
+    /// The last window that got through without loss, in packets.
+    pub window_pkts: u32,
+    /// The threshold then, in packets.
+    pub ssthresh_pkts: u32,
+    /// Round-trip time of the empty path.
+    pub rtt: Span,
+    /// Smoothed round-trip time, and its variance.
+    pub srtt: Span,
+    /// As above.
+    pub rttvar: Span,
+    /// How long ago it was learnt.
+    pub age: Span,
+    /// How the connection stood that taught it.
+    pub ended: PathEnding,
+}
+
 /// What a scenario says for the simulator alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimTables {
@@ -122,4 +154,10 @@ pub struct SimTables {
     pub until: Span,
     /// How far apart samples of windows and queues are at least.
     pub sample_every: Span,
+    /// The most by which the hosts of a case delay a packet each way; `None`: as the simulator has it.
+    pub host_jitter: Option<Span>,
+    /// The traffic with whose end a run ends, by its place in `traffic`; empty: all of it.
+    pub ends_with: Vec<u32>,
+    /// What is remembered of destinations at the start of a run of traffic.
+    pub memory: Vec<KnownPath>,
 }

@@ -1,7 +1,9 @@
 //! How fast the simulator is: `cargo bench -p headstart-sim`. Each scenario runs several times; the median
 //! and the range of the wall time are printed, and packets (of data and all others) a second by the median.
 //!
-//! `cargo bench -p headstart-sim -- NAME` runs those whose names begin so.
+//! `cargo bench -p headstart-sim -- NAME` runs those whose names begin so. Where ns-2 is installed (Debian
+//! package ns2) it runs scenario A as well (`scripts/ns2/dumbbell.tcl`, SACK and delayed ACKs), in turn with ours,
+//! as `ns2-a`.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot be built may stop")]
 
@@ -13,6 +15,8 @@ use headstart_sim::{
     Arrivals, AvoidanceSpec, Group, HandshakeSpec, Outcome, Route, Runner, SimSpec, Simulation,
     Sizes, Traffic, Transport, Users,
 };
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 
 fn ms(ms: u64) -> Span {
     Span::from_ns(ms * 1_000_000)
@@ -51,6 +55,7 @@ fn dumbbell(rate: &str, rtt_ms: u64, queue_pkts: u32, groups: Vec<Group>, until:
         }],
         groups,
         memory: Vec::new(),
+        ends_with: Vec::new(),
         until,
         sample_every: ms(10),
     }
@@ -141,6 +146,53 @@ fn peak_mib() -> u64 {
     kib.unwrap_or(0) / 1024
 }
 
+/// One run of scenario A in ns-2: wall and CPU time in ms. `None` where it is not installed.
+fn ns2_a() -> Option<(f64, f64)> {
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../scripts/ns2/dumbbell.tcl"
+    );
+    let children_ms = || {
+        let usage = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
+        [usage.user_time(), usage.system_time()]
+            .iter()
+            .map(|time| time.num_microseconds() as f64 / 1e3)
+            .sum::<f64>()
+    };
+    let (began, cpu_before_ms) = (Instant::now(), children_ms());
+    let mut command = std::process::Command::new("ns");
+    let status = command.args([script, "Sack1"]).status().ok()?;
+    let took = (
+        began.elapsed().as_secs_f64() * 1e3,
+        children_ms() - cpu_before_ms,
+    );
+    status.success().then_some(took)
+}
+
+/// Times of one scenario, in ms.
+#[derive(Default)]
+struct Times {
+    walls: Vec<f64>,
+    cpus: Vec<f64>,
+}
+
+impl Times {
+    fn add(&mut self, (wall, cpu): (f64, f64)) {
+        self.walls.push(wall);
+        self.cpus.push(cpu);
+    }
+
+    /// Median wall time, its range, median CPU time.
+    fn judged(&mut self) -> (f64, String, f64) {
+        self.walls.sort_by(f64::total_cmp);
+        self.cpus.sort_by(f64::total_cmp);
+        let (first, last) = (self.walls[0], self.walls[self.walls.len() - 1]);
+        let middle = self.walls.len() / 2;
+        let range = format!("{first:.2}-{last:.2}");
+        (self.walls[middle], range, self.cpus[middle])
+    }
+}
+
 fn main() {
     let wanted: Vec<String> = std::env::args()
         .skip(1)
@@ -154,6 +206,8 @@ fn main() {
         ("big-window", 3, &big_window),
         ("million", 1, &million),
     ];
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("load at the beginning (1, 5, 15 minutes): {}", load.trim());
     println!(
         "{:<16} {:>9} {:>17} {:>9} {:>11} {:>9} {:>11} {:>8} {:>8}",
         "scenario",
@@ -174,27 +228,39 @@ fn main() {
         {
             continue;
         }
-        let (mut walls_ms, mut cpus_ms) = (Vec::new(), Vec::new());
+        let (mut ours, mut ns2) = (Times::default(), Times::default());
         let mut outcome = Outcome::default();
         for _ in 0..times {
             let simulation = Simulation::new(spec(), 1).unwrap();
             let (began, cpu_before_ms) = (Instant::now(), cpu_ms());
             outcome = simulation.run(&mut ());
-            walls_ms.push(began.elapsed().as_secs_f64() * 1e3);
-            cpus_ms.push(cpu_ms() - cpu_before_ms);
+            ours.add((
+                began.elapsed().as_secs_f64() * 1e3,
+                cpu_ms() - cpu_before_ms,
+            ));
+            if name == "peer-a"
+                && let Some(took) = ns2_a()
+            {
+                ns2.add(took);
+            }
         }
-        walls_ms.sort_by(f64::total_cmp);
-        cpus_ms.sort_by(f64::total_cmp);
-        let (wall_ms, cpu_ms) = (walls_ms[walls_ms.len() / 2], cpus_ms[cpus_ms.len() / 2]);
+        let (wall_ms, range_ms, cpu_ms) = ours.judged();
         let bottleneck_pkts = outcome.links[0].out_pkts;
-        let (first, last) = (walls_ms[0], walls_ms[walls_ms.len() - 1]);
         println!(
             "{name:<16} {wall_ms:>9.2} {:>17} {cpu_ms:>9.2} {bottleneck_pkts:>11} {:>9.1} {:>11.2} {:>8} {:>8}",
-            format!("{first:.2}-{last:.2}"),
+            range_ms,
             cpu_ms * 1e6 / bottleneck_pkts as f64,
             outcome.sent_pkts as f64 / cpu_ms / 1e3,
             outcome.dropped_pkts,
             peak_mib(),
         );
+        if !ns2.walls.is_empty() {
+            let (ns2_wall_ms, range_ms, ns2_cpu_ms) = ns2.judged();
+            println!(
+                "{:<16} {ns2_wall_ms:>9.2} {range_ms:>17} {ns2_cpu_ms:>9.2} {:>11}",
+                "ns2-a",
+                format!("{:.1}x", ns2_cpu_ms / cpu_ms)
+            );
+        }
     }
 }

@@ -12,6 +12,7 @@ mod memory;
 mod network;
 mod observe;
 mod packet;
+mod receive_window;
 mod receiver;
 mod rtt;
 mod runner;

@@ -126,6 +126,12 @@ pub trait Observer {
         let _ = done;
     }
 
+    /// The start-up of connection `conn` left after its last transfer was over: the last acknowledgements
+    /// reach the sender only then.
+    fn late_exit(&mut self, conn: u32, exit: Exit) {
+        let _ = (conn, exit);
+    }
+
     /// A sample of a window.
     fn window(&mut self, sample: &WindowSample) {
         let _ = sample;

@@ -16,6 +16,10 @@ pub enum PacketKind {
     SynAck = 3,
     /// The client asks for a transfer; it acknowledges, too.
     Request = 4,
+    /// The third packet of a handshake: the client has the answer to its SYN.
+    HandshakeAck = 5,
+    /// The server has the request: Linux says so at once to the first of a connection.
+    RequestAck = 6,
 }
 
 /// It may be dropped first (Fast Start 3.2).
@@ -45,8 +49,9 @@ pub struct SimPacket {
     pub(crate) window_bytes: u32,
     /// Where its SACK blocks are.
     pub(crate) sack: u32,
-    /// The timestamps option, in ms: of data its own, of an acknowledgement the echo.
+    /// The timestamps option, in ms: when it left, and when that left which it answers.
     pub(crate) stamp_ms: u32,
+    pub(crate) echo_ms: u32,
     /// Bytes of data that it carries.
     pub payload_bytes: u16,
     /// Bytes on the wire.
@@ -78,7 +83,10 @@ impl SimPacket {
 
     /// Whether it goes the way of the data.
     pub fn is_forward(&self) -> bool {
-        matches!(self.kind, PacketKind::Data | PacketKind::SynAck)
+        matches!(
+            self.kind,
+            PacketKind::Data | PacketKind::SynAck | PacketKind::RequestAck
+        )
     }
 }
 

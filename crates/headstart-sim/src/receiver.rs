@@ -3,10 +3,16 @@
 use std::collections::VecDeque;
 
 use crate::packet::{Block, Blocks, MOST_BLOCKS};
+use crate::receive_window::{GrowingWindow, QuickAcks};
 use headstart_scenario::{AckSpec, ReceiverSpec, SackSpec, Transport, WindowSpec};
 
-/// Linux: TCP_MAX_QUICKACKS, packets acknowledged at once at the start.
-const QUICK_ACKS: u32 = 16;
+/// Linux compresses duplicates after this many (`TCP_FASTRETRANS_THRESH`): one acknowledgement stands
+/// for those of a twentieth of a round trip, at most 1 ms (`tcp_comp_sack_delay_ns`) with 0.1 ms of
+/// slack, and for at most 44 (`tcp_comp_sack_nr`).
+const DUPLICATES_AT_ONCE: u32 = 3;
+const COMPRESSED_MOST_NS: u64 = 1_000_000;
+const COMPRESSED_SLACK_NS: u64 = 100_000;
+const COMPRESSED_MOST: u32 = 44;
 
 /// The packet that came, as the receiver sees it.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +20,8 @@ pub(crate) struct Arrival {
     pub(crate) seq: u64,
     pub(crate) len_bytes: u16,
     pub(crate) stamp_ms: u32,
+    /// When the last acknowledgement left that its sender had, in ms.
+    pub(crate) echo_ms: u32,
     pub(crate) congestion: bool,
     pub(crate) reduced: bool,
 }
@@ -36,14 +44,14 @@ pub(crate) struct Receiver {
     recent: Blocks,
     duplicate: Option<Block>,
     acked: u64,
-    quick_left: u32,
+    quick: QuickAcks,
     /// When the delayed acknowledgement is due; `u64::MAX`: none waits.
     pub(crate) delayed_ns: u64,
-    window_bytes: u32,
-    /// Receive buffer tuning: bytes of the last round trip, and where and when the present one began.
-    tuned_bytes: u64,
-    round_from: u64,
-    round_end: u64,
+    window: GrowingWindow,
+    grows: bool,
+    /// Duplicates since the next byte last moved, and those that wait for one acknowledgement.
+    duplicates: u32,
+    compressed: u32,
     echo_ms: u32,
     echo_congestion: bool,
     discarded_pkts: u64,
@@ -57,18 +65,15 @@ impl Receiver {
             recent: Blocks::default(),
             duplicate: None,
             acked: 0,
-            quick_left: match spec.acks {
-                AckSpec::Linux => QUICK_ACKS,
-                AckSpec::EveryPacket | AckSpec::Delayed => 0,
-            },
+            quick: QuickAcks::default(),
             delayed_ns: u64::MAX,
-            window_bytes: match spec.window {
-                WindowSpec::Fixed(bytes) => bytes,
-                WindowSpec::Linux { first, .. } => first,
+            window: match spec.window {
+                WindowSpec::Fixed(bytes) => GrowingWindow::new(bytes, bytes),
+                WindowSpec::Linux { first, most } => GrowingWindow::new(first, most),
             },
-            tuned_bytes: 0,
-            round_from: 0,
-            round_end: 0,
+            grows: matches!(spec.window, WindowSpec::Linux { .. }),
+            duplicates: 0,
+            compressed: 0,
             echo_ms: 0,
             echo_congestion: false,
             discarded_pkts: 0,
@@ -81,7 +86,7 @@ impl Receiver {
     }
 
     pub(crate) fn window_bytes(&self) -> u32 {
-        self.window_bytes
+        self.window.bytes()
     }
 
     /// Packets that came out of order and were thrown away.
@@ -103,39 +108,40 @@ impl Receiver {
             // RFC 7323, 4.3: the segment that holds the first byte not acknowledged yet.
             self.echo_ms = came.stamp_ms;
         }
+        let run = Block {
+            start: came.seq,
+            end,
+        };
         if end <= self.next {
-            self.duplicate = Some(Block {
-                start: came.seq,
-                end,
-            });
+            self.duplicate = Some(run);
+            self.quick.enter();
             return Answer::Now;
         }
+        self.notice(now_ns, transport, came);
         if came.seq > self.next {
-            self.keep(
-                spec,
-                Block {
-                    start: came.seq,
-                    end,
-                },
-            );
-            return Answer::Now;
+            self.keep(spec, run);
+            if self.grows {
+                let end = self.runs.back().map_or(end, |last| last.end);
+                self.window.keeps_ahead(end - self.next);
+            }
+            return self.answer_to_duplicate(now_ns, transport);
         }
         let had_runs = !self.runs.is_empty();
         self.next = end;
+        self.duplicates = 0;
         if had_runs {
             self.take_runs();
         }
-        self.tune(transport);
+        if self.grows {
+            self.window.read(now_ns, self.next);
+        }
         // RFC 5681, 4.2: at once while a gap is being filled.
         if had_runs {
             return Answer::Now;
         }
         match spec.acks {
             AckSpec::EveryPacket => return Answer::Now,
-            AckSpec::Linux if self.quick_left > 0 => {
-                self.quick_left -= 1;
-                return Answer::Now;
-            }
+            AckSpec::Linux if self.quick.on() => return Answer::Now,
             AckSpec::Linux | AckSpec::Delayed => {}
         }
         // RFC 5681, 4.2: at least every second full-sized segment.
@@ -144,6 +150,44 @@ impl Receiver {
         }
         if self.delayed_ns == u64::MAX {
             self.delayed_ns = now_ns + u64::from(spec.delay_us) * 1000;
+        }
+        Answer::Later
+    }
+
+    /// What the window and the quick acknowledgements make of a packet that is new.
+    fn notice(&mut self, now_ns: u64, transport: &Transport, came: &Arrival) {
+        if self.grows {
+            if !transport.timestamps {
+                self.window.measure_by_window(now_ns, self.next);
+            } else if came.len_bytes >= transport.mss_bytes {
+                self.window.measure_by_echo(now_ns, came.echo_ms);
+            }
+        }
+        let fixed_bytes = self.window.bytes();
+        self.window
+            .came(now_ns, came.len_bytes, transport.mss_bytes, &mut self.quick);
+        if !self.grows {
+            self.window.fix(fixed_bytes);
+        }
+    }
+
+    /// RFC 5681, 4.2: at once; but Linux compresses (`__tcp_ack_snd_check`).
+    fn answer_to_duplicate(&mut self, now_ns: u64, transport: &Transport) -> Answer {
+        let compresses = transport.receiver.acks == AckSpec::Linux
+            && transport.receiver.sack == SackSpec::On
+            && transport.uses_sack();
+        if !compresses || self.quick.on() || self.compressed >= COMPRESSED_MOST {
+            return Answer::Now;
+        }
+        if self.duplicates < DUPLICATES_AT_ONCE {
+            self.duplicates += 1;
+            return Answer::Now;
+        }
+        self.compressed += 1;
+        if self.compressed == 1 {
+            let share_ns = self.window.rtt_us() * 1000 / 20;
+            let due_ns = now_ns + share_ns.min(COMPRESSED_MOST_NS) + COMPRESSED_SLACK_NS;
+            self.delayed_ns = self.delayed_ns.min(due_ns);
         }
         Answer::Later
     }
@@ -218,32 +262,6 @@ impl Receiver {
         self.recent = recent;
     }
 
-    /// Linux: what was read in a round trip, twice over, and more while it grows (`tcp_rcv_space_adjust`).
-    /// The round trip is measured as the receiver can: until a window that it offered has come.
-    fn tune(&mut self, transport: &Transport) {
-        let WindowSpec::Linux { most, .. } = transport.receiver.window else {
-            return;
-        };
-        if self.next < self.round_end {
-            return;
-        }
-        let copied = self.next - self.round_from;
-        if copied > self.tuned_bytes {
-            let slack = 16 * u64::from(transport.mss_bytes);
-            let mut room = 2 * copied + slack;
-            if self.tuned_bytes > 0 {
-                room += 2
-                    * (u128::from(room) * u128::from(copied - self.tuned_bytes)
-                        / u128::from(self.tuned_bytes)) as u64;
-            }
-            let room = u32::try_from(room).unwrap_or(u32::MAX).min(most);
-            self.window_bytes = self.window_bytes.max(room);
-            self.tuned_bytes = copied;
-        }
-        self.round_from = self.next;
-        self.round_end = self.next + u64::from(self.window_bytes) / 2;
-    }
-
     /// What the acknowledgement that leaves now carries as SACK blocks; and whether the first of them
     /// reports a duplicate.
     pub(crate) fn blocks(&mut self, transport: &Transport) -> (Blocks, bool) {
@@ -272,6 +290,8 @@ impl Receiver {
     pub(crate) fn acknowledged(&mut self) -> u32 {
         self.acked = self.next;
         self.delayed_ns = u64::MAX;
+        self.compressed = 0;
+        self.quick.acknowledged();
         self.echo_ms
     }
 
@@ -291,6 +311,7 @@ mod tests {
             seq,
             len_bytes: 100,
             stamp_ms: 0,
+            echo_ms: 0,
             congestion: false,
             reduced: false,
         }
@@ -364,6 +385,45 @@ mod tests {
         assert!(answers[..16].iter().all(|now| *now));
         assert_eq!(answers[16..], [false, true, false, true]);
         assert_eq!(receiver.delayed_ns, u64::MAX);
+    }
+
+    #[test]
+    fn linux_compresses_duplicates_once_nothing_is_acknowledged_at_once_any_more() {
+        let mut transport = transport(SackSpec::On);
+        transport.timestamps = true;
+        let mut receiver = Receiver::new(&transport.receiver);
+        let arrive = |receiver: &mut Receiver, ms: u64, number: u64| {
+            let answer = receiver.arrive(ms * 1_000_000, &transport, &came(number * 100));
+            if answer == Answer::Now {
+                receiver.acknowledged();
+            }
+            answer == Answer::Now
+        };
+        assert!((0..16).all(|number| arrive(&mut receiver, 200, number)));
+        assert!(!arrive(&mut receiver, 200, 16) && arrive(&mut receiver, 200, 17));
+        // Number 18 is lost. Three at once, then one for a twentieth of 200 ms, at most 1 ms.
+        let answers: Vec<bool> = (19..26)
+            .map(|number| arrive(&mut receiver, 201, number))
+            .collect();
+        assert_eq!(answers, [true, true, true, false, false, false, false]);
+        assert_eq!(receiver.delayed_ns, 202_100_000);
+        receiver.acknowledged();
+        // The gap is filled: at once.
+        assert!(arrive(&mut receiver, 300, 18));
+    }
+
+    #[test]
+    fn what_comes_twice_makes_linux_acknowledge_at_once_again() {
+        let transport = transport(SackSpec::On);
+        let mut receiver = Receiver::new(&transport.receiver);
+        for number in 0..17 {
+            receiver.arrive(0, &transport, &came(number * 100));
+            receiver.acknowledged();
+        }
+        assert_eq!(receiver.arrive(0, &transport, &came(1700)), Answer::Later);
+        assert_eq!(receiver.arrive(0, &transport, &came(0)), Answer::Now);
+        receiver.acknowledged();
+        assert_eq!(receiver.arrive(0, &transport, &came(1800)), Answer::Now);
     }
 
     #[test]

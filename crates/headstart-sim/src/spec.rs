@@ -18,6 +18,8 @@ pub struct SimSpec {
     pub groups: Vec<Group>,
     /// What is remembered of destinations at the start.
     pub memory: Vec<(u32, Path)>,
+    /// With the end of whose traffic it ends, by number of the group; empty: when nothing is left to do.
+    pub ends_with: Vec<u32>,
     /// When it ends at the latest.
     pub until: Span,
     /// How far apart the samples of windows and queues are at least.

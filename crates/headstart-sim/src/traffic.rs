@@ -56,6 +56,15 @@ pub(crate) enum Actor {
     Arriving(Arriving),
 }
 
+impl Actor {
+    pub(crate) fn group(&self) -> u32 {
+        match self {
+            Actor::User(user) => user.group,
+            Actor::Arriving(arriving) => arriving.group,
+        }
+    }
+}
+
 /// All actors of a run, and when each first has something to do.
 pub(crate) fn actors(groups: &[Group], seed: u64) -> Vec<(u64, Actor)> {
     let mut actors = Vec::new();

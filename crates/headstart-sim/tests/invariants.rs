@@ -219,6 +219,7 @@ fn specs() -> impl Strategy<Value = SimSpec> {
             links,
             routes,
             memory: Vec::new(),
+            ends_with: Vec::new(),
             until: ms(120_000),
             sample_every: ms(10),
         }
@@ -302,7 +303,7 @@ impl Auditor {
                 }
                 *acked = packet.seq;
             }
-            PacketKind::Syn | PacketKind::SynAck | PacketKind::Request => {}
+            _ => {}
         }
     }
 }

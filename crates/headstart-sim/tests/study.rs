@@ -146,3 +146,107 @@ fn a_mistake_in_the_simulators_tables_is_named_with_its_line() {
         assert!(complaint.contains(expected), "{from} -> {to}: {complaint}");
     }
 }
+
+/// A download of 20 kB beside one without end.
+const ENDS: &str = r#"
+name = "ends"
+[path]
+rate = "10mbit"
+rtt = "100ms"
+queue = "drop-tail:50"
+[simulation]
+until = "60s"
+ends_with = ["short"]
+[compare]
+startups = ["su_fast_start"]
+repeat = 1
+[[traffic]]
+name = "endless"
+kind = "bulk"
+startup = "reno"
+destination = 1
+[[traffic]]
+name = "short"
+kind = "arrivals"
+start = "2s"
+gap = "exp:1s"
+transfers = 3
+bytes = "20kB"
+"#;
+
+fn traffic_of(text: &str) -> StudyOutcome {
+    let scenario = Scenario::parse("ends.toml", text).unwrap();
+    run(&study(scenario, 1, false), 1)
+}
+
+#[test]
+fn a_run_ends_with_the_traffic_that_it_is_told_to_end_with() {
+    let ended = traffic_of(ENDS);
+    let short = ended.traffic.iter().find(|cell| cell.group == "short");
+    assert_eq!(short.unwrap().transfers, 3);
+    let whole = traffic_of(&ENDS.replace("ends_with = [\"short\"]\n", ""));
+    let (early_pkts, whole_pkts) = (ended.links[0].out_pkts, whole.links[0].out_pkts);
+    assert!(early_pkts * 2 < whole_pkts, "{early_pkts} of {whole_pkts}");
+    let error = Scenario::parse("ends.toml", &ENDS.replace("[\"short\"]", "[\"shrot\"]"));
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("ends.toml:9") && error.contains("short"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_path_that_is_known_at_the_start_is_started_from() {
+    let cold = ENDS.replace("20kB", "200kB");
+    let warm = format!("{cold}[[memory]]\nwindow_pkts = 60\nrtt = \"100ms\"\n");
+    let exits = |text: &str| traffic_of(text).traffic;
+    let mean_ms = |text: &str| {
+        let cells = exits(text);
+        let cell = cells.iter().find(|cell| cell.group == "short").unwrap();
+        cell.fct_ms.unwrap().mean
+    };
+    assert!(
+        mean_ms(&warm) < mean_ms(&cold),
+        "{} {}",
+        mean_ms(&warm),
+        mean_ms(&cold)
+    );
+    let twice = format!("{warm}[[memory]]\nwindow_pkts = 6\nrtt = \"1s\"\n");
+    let error = Scenario::parse("ends.toml", &twice)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("destination"), "{error}");
+    let none = warm.replace("window_pkts", "window_packets");
+    let error = Scenario::parse("ends.toml", &none).unwrap_err().to_string();
+    assert!(error.contains("window_pkts"), "{error}");
+}
+
+/// RFC 6675, NextSeg, rule (3): of six packets the second and the fourth are lost; two come after the
+/// fourth, too few to call it lost, and there is no new data. It is sent again all the same, where a
+/// timer would take a second.
+#[test]
+fn what_may_be_lost_is_sent_again_where_there_is_nothing_else_to_send() {
+    let text = r#"
+name = "rule-3"
+[path]
+rate = "10mbit"
+rtt = "100ms"
+queue = "drop-tail:50"
+loss = "packets:2,4"
+[transport]
+model = "sack"
+initial_window_pkts = 6
+min_rto = "1s"
+[compare]
+startups = ["reno"]
+repeat = 1
+[[traffic]]
+name = "one"
+kind = "bulk"
+bytes = "6kB"
+"#;
+    let cell = &traffic_of(text).traffic[0];
+    let took_ms = cell.fct_ms.unwrap().mean;
+    assert_eq!(cell.retransmitted_pkts.unwrap().max, 2);
+    assert!((200.0..400.0).contains(&took_ms), "{took_ms} ms");
+}

@@ -5,6 +5,7 @@ docs/papers.md says how to add one.
 
 from headstart.reproduce.claims import (
     Claim,
+    Ground,
     Measured,
     Verdict,
     above,
@@ -26,6 +27,7 @@ __all__ = [
     "Context",
     "Data",
     "Experiment",
+    "Ground",
     "Measured",
     "Paper",
     "Verdict",

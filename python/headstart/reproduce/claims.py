@@ -8,12 +8,19 @@ bound) and gives nothing but the paper's own numbers.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 Data = Mapping[str, pl.DataFrame]
 """What an experiment measured: frames by name."""
+
+Ground = Literal["sim", "kernel"]
+"""Where it was measured: in the simulator, or on this machine's kernel over emulated paths."""
+
+GROUNDS: tuple[Ground, ...] = ("sim", "kernel")
+"""In the order of the report."""
 
 NUMBER_REPRODUCED = 0.15
 """`number`: as far from the paper's number, relative to it, is reproduced."""
@@ -71,6 +78,12 @@ class Measured:
         text += f" {self.unit}" if self.unit else ""
         return f"{text}; {self.note}" if self.note else text
 
+    def as_share(self) -> str:
+        """As it is printed where the number is a share of cases."""
+        text = f"{100 * self.value:.0f} %"
+        text += f" {self.unit}" if self.unit else ""
+        return f"{text}; {self.note}" if self.note else text
+
     def _number(self, value: float) -> str:
         if not np.isfinite(value):
             return str(value)
@@ -98,10 +111,12 @@ class Rule:
     Attributes:
         text: The rule in words, for the report.
         decide: The verdict and why.
+        show: The measurement as it is printed.
     """
 
     text: str
     decide: Callable[[Measured], tuple[Verdict, str]]
+    show: Callable[[Measured], str] = str
 
 
 def number(paper: float) -> Rule:
@@ -178,6 +193,7 @@ def share(what: str) -> Rule:
     return Rule(
         f"{what}: in {SHARE_REPRODUCED:.0%} of the cases reproduced, in {SHARE_PARTLY:.0%} partly",
         decide,
+        Measured.as_share,
     )
 
 
@@ -248,7 +264,9 @@ class Claim:
         paper: What the paper says, its number with its unit, and where.
         measure: From the experiment's data to the number and its spread.
         rule: Fixed beforehand; see the functions above.
-        why: Beside the rule's own words, what explains an outcome: by verdict.
+        why: Beside the rule's own words, what explains an outcome of the simulator: by verdict.
+        why_kernel: The same of the live kernel.
+        grounds: Where the sentence can be judged, of the grounds of its experiment.
     """
 
     text: str
@@ -256,8 +274,10 @@ class Claim:
     measure: Callable[[Data], Measured]
     rule: Rule
     why: Mapping[Verdict, str] = field(default_factory=dict)
+    why_kernel: Mapping[Verdict, str] = field(default_factory=dict)
+    grounds: tuple[Ground, ...] = GROUNDS
 
-    def judge(self, data: Data) -> Judged:
+    def judge(self, data: Data, on: Ground = "sim") -> Judged:
         """Measures and decides. A measurement that fails is an error, in words."""
         try:
             measured = self.measure(data)
@@ -265,6 +285,8 @@ class Claim:
         except Exception as error:
             return Judged("", Verdict.ERROR, f"{type(error).__name__}: {error}")
         if not np.isfinite(measured.value):
-            return Judged(str(measured), Verdict.ERROR, "the measurement is not a number")
-        words = self.why.get(verdict)
-        return Judged(str(measured), verdict, f"{reason}. {words}" if words else reason)
+            return Judged(
+                self.rule.show(measured), Verdict.ERROR, "the measurement is not a number"
+            )
+        words = (self.why if on == "sim" else self.why_kernel).get(verdict)
+        return Judged(self.rule.show(measured), verdict, f"{reason}. {words}" if words else reason)

@@ -7,13 +7,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
+from headstart.reproduce.claims import Ground
+from headstart.reproduce.live import LiveError, LiveResult, live_sweep
 from headstart.results import Results, load_results
 from headstart.scenario_file import ScenarioFile, write_scenario
 from headstart.simulation import Progress, SimResult, simulate, sweep
 
-Ground = Literal["sim", "kernel"]
 T = TypeVar("T")
 
 
@@ -31,6 +32,7 @@ class Context:
         on: Where it runs.
         threads: All cores where it is None.
         progress: Is told of the runs of a simulation.
+        notes: What the report has to say of this run; an experiment adds to it.
     """
 
     quick: bool = False
@@ -38,6 +40,7 @@ class Context:
     on: Ground = "sim"
     threads: int | None = None
     progress: Progress | None = field(default=None, compare=False)
+    notes: list[str] = field(default_factory=list, compare=False)
 
     def pick(self, full: T, quick: T) -> T:
         """`full` in a full run, `quick` in a quick one."""
@@ -55,6 +58,34 @@ class Context:
     ) -> SimResult:
         """As `headstart.sweep`, with this run's seed, threads and progress."""
         return sweep(scenario, vary, **(self._options() | options))
+
+    def measure(
+        self,
+        scenarios: Sequence[ScenarioFile],
+        *,
+        repeat: int,
+        whole: bool = False,
+        **options: Any,
+    ) -> SimResult | LiveResult:
+        """The traffic of `scenarios`, where this run is: simulated, or on the live kernel.
+
+        `options` are `packets` and `queues`, as in `sweep`. The kernel's answer has the same
+        frames, as far as the wire tells what is in them: see `LiveResult`. There a run is over with
+        its last transfer that has an end, unless it is to go on for the `whole` of its scenario.
+
+        Raises:
+            GroundError: The kernel or this machine cannot do it.
+        """
+        if self.on == "sim":
+            return self.sweep(list(scenarios), repeat=repeat, **options)
+        try:
+            result = live_sweep(
+                _program(), scenarios, repeat=repeat, seed=self.seed, whole=whole, **options
+            )
+        except LiveError as error:
+            raise GroundError(str(error)) from error
+        self.notes.extend(result.warnings)
+        return result
 
     def compare(self, scenario: ScenarioFile, *options: str) -> Results:
         """Measures the cases of `scenario` on the live kernel, by the program `headstart compare`.

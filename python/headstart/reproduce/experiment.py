@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from headstart.reproduce.claims import Claim, Data
+from headstart.reproduce.claims import Claim, Data, Ground
 
 if TYPE_CHECKING:
     from headstart.reproduce.context import Context
@@ -46,7 +46,8 @@ class Experiment:
         run: Simulates or measures. Its frames are written to the `data/` folder.
         figure: Draws into an empty figure, in the paper's form.
         claims: What the paper says of it.
-        grounds: Where it can run: "sim", "kernel".
+        grounds: Where it can run.
+        on_kernel: What is not the same on the live kernel, and what it cannot be.
         size_in: Width and height of the figure, in inches.
     """
 
@@ -59,5 +60,6 @@ class Experiment:
     run: "Callable[[Context], Data]"
     figure: Callable[[Data, Figure], None]
     claims: tuple[Claim, ...]
-    grounds: tuple[str, ...] = ("sim",)
+    grounds: tuple[Ground, ...] = ("sim",)
+    on_kernel: tuple[str, ...] = ()
     size_in: tuple[float, float] = (9.0, 3.6)

@@ -2,20 +2,23 @@
 
 import importlib
 import json
+import os
 import pkgutil
+import platform
 import re
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
 from matplotlib.figure import Figure
 
 from headstart.reproduce import experiments
-from headstart.reproduce.claims import Claim, Data, Judged, Verdict
-from headstart.reproduce.context import Context
+from headstart.reproduce.claims import GROUNDS, Claim, Data, Ground, Judged, Verdict
+from headstart.reproduce.context import Context, GroundError
 from headstart.reproduce.experiment import Experiment
 from headstart.reproduce.papers import PAPERS
 from headstart.reproduce.style import drawn
@@ -24,22 +27,54 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class Ran:
+    """What a run of an experiment was: kept beside its data.
+
+    Attributes:
+        on: Where it ran.
+        quick: Whether it was a quick one.
+        seed: Of its first repeat.
+        began: When, in UTC: "2026-01-31T12:00:00Z".
+        wall_s: How long it took, with its figure.
+        machine: On what.
+        load: Processes that wanted a CPU, in the minute before it began and in its last one.
+        notes: What a reader has to know of this run.
+        failure: Why it failed as a whole, in words.
+    """
+
+    on: Ground
+    quick: bool
+    seed: int
+    began: str = ""
+    wall_s: float = 0.0
+    machine: str = ""
+    load: tuple[float, float] = (0.0, 0.0)
+    notes: tuple[str, ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """An experiment that has been run.
+    """An experiment that has been run on one ground.
 
     Attributes:
         experiment: Which.
+        ran: How, when and where.
         judged: Its claims in their order, each with what became of it.
         error: The traceback, where it failed as a whole or its figure did.
         png: The figure; None where there is none.
-        wall_s: How long it took.
     """
 
     experiment: Experiment
+    ran: Ran
     judged: list[tuple[Claim, Judged]]
     error: str | None
     png: bytes | None
-    wall_s: float
+
+    @property
+    def name(self) -> str:
+        """Unique in a report: "fs1", "fs1-kernel"."""
+        return _named(self.experiment, self.ran.on)
 
 
 def all_experiments() -> list[Experiment]:
@@ -60,93 +95,152 @@ def _order(experiment: Experiment) -> tuple[int, str, int]:
     return PAPERS.index(experiment.paper), letters, int(digits)
 
 
-def run_all(
-    chosen: list[Experiment], context: Context, out: Path, say: Say, *, again: bool = False
-) -> list[Outcome]:
+def run_all(chosen: list[Experiment], context: Context, out: Path, say: Say) -> list[Outcome]:
     """Runs `chosen` and writes figures and data into the folder `out`.
 
-    `again` takes the data that is there in place of a run: to judge and draw anew. An earlier
-    `claims.json` goes first; `write_claims` writes it last: a folder that has it is whole.
+    An earlier `claims.json` goes first; `write_claims` writes it last: a folder that has it is
+    whole.
 
     Raises:
         OSError: Something cannot be written.
     """
-    for folder in (out / "figures", out / "data"):
-        folder.mkdir(parents=True, exist_ok=True)
-    (out / "claims.json").unlink(missing_ok=True)
-    if not again:
-        write_context(context, out)
+    make_folders(out)
     outcomes = []
     for number, experiment in enumerate(chosen, 1):
         say(f"[{number}/{len(chosen)}] {experiment.name}: {experiment.title}")
-        outcome = run_one(experiment, context, out, again=again)
+        outcome = run_one(experiment, context, out)
         outcomes.append(outcome)
-        say(f"      {summary(outcome)}, {outcome.wall_s:.1f} s")
+        say(f"      {summary(outcome)}, {outcome.ran.wall_s:.1f} s")
     return outcomes
 
 
-def run_one(experiment: Experiment, context: Context, out: Path, *, again: bool = False) -> Outcome:
-    """Runs one experiment. An exception of its own becomes the verdict of its claims."""
-    began = time.monotonic()
-    outcome = Outcome(experiment, [], None, None, 0.0)
-    try:
-        data = read_data(experiment, out) if again else experiment.run(context)
-    except Exception as error:
-        words = f"{type(error).__name__}: {error}"
-        judged = [(claim, Judged("", Verdict.ERROR, words)) for claim in experiment.claims]
-        outcome = replace(outcome, judged=judged, error=traceback.format_exc())
-    else:
-        if not again:
-            write_data(experiment, data, out)
-        outcome = replace(
-            outcome, judged=[(claim, claim.judge(data)) for claim in experiment.claims]
-        )
-        try:
-            outcome = replace(outcome, png=draw(experiment, data, out))
-        except Exception:
-            outcome = replace(outcome, error=traceback.format_exc())
-    return replace(outcome, wall_s=time.monotonic() - began)
-
-
-def write_data(experiment: Experiment, data: Data, out: Path) -> None:
-    """Writes the frames as `data/EXPERIMENT-FRAME.parquet`."""
-    for name, frame in data.items():
-        frame.write_parquet(out / "data" / f"{experiment.name}-{name}.parquet")
-
-
-def write_context(context: Context, out: Path) -> None:
-    """Keeps what a run was, beside its data: `data/run.json`."""
-    kept = {"quick": context.quick, "seed": context.seed, "on": context.on}
-    (out / "data" / "run.json").write_text(json.dumps(kept) + "\n", encoding="utf-8")
-
-
-def read_context(out: Path) -> Context:
-    """What the run was whose data are there.
+def make_folders(out: Path) -> None:
+    """Makes what `out` has, and takes away what says that it is whole.
 
     Raises:
-        OSError: There are none.
+        OSError: It cannot be written.
     """
-    return Context(**json.loads((out / "data" / "run.json").read_text(encoding="utf-8")))
+    for folder in (out / "figures", out / "data" / "kernel"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (out / "claims.json").unlink(missing_ok=True)
 
 
-def read_data(experiment: Experiment, out: Path) -> Data:
+def run_one(experiment: Experiment, context: Context, out: Path) -> Outcome:
+    """Runs one experiment. An exception of its own becomes the verdict of its claims."""
+    began, load = time.monotonic(), os.getloadavg()[0]
+    ran = Ran(
+        on=context.on,
+        quick=context.quick,
+        seed=context.seed,
+        began=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        machine=f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs",
+    )
+    try:
+        data = experiment.run(context)
+    except Exception as error:
+        ran = replace(ran, failure=f"{type(error).__name__}: {error}")
+        # What the machine or the user can mend is said in a sentence; the rest is a fault of ours.
+        trace = "" if isinstance(error, GroundError) else traceback.format_exc()
+        outcome = _failed(experiment, ran, trace)
+    else:
+        write_data(experiment, ran.on, data, out)
+        outcome = judge(experiment, ran, data, out)
+    ran = replace(
+        ran,
+        wall_s=time.monotonic() - began,
+        load=(load, os.getloadavg()[0]),
+        notes=tuple(context.notes),
+    )
+    context.notes.clear()
+    _ran_file(experiment, ran.on, out).write_text(json.dumps(asdict(ran)) + "\n", encoding="utf-8")
+    return replace(outcome, ran=ran)
+
+
+def judge(experiment: Experiment, ran: Ran, data: Data, out: Path) -> Outcome:
+    """Judges the claims and draws the figure. What fails there is said in the outcome."""
+    judged = [
+        (claim, claim.judge(data, ran.on)) for claim in experiment.claims if ran.on in claim.grounds
+    ]
+    outcome = Outcome(experiment, ran, judged, None, None)
+    try:
+        return replace(outcome, png=draw(outcome, data, out))
+    except Exception:
+        return replace(outcome, error=traceback.format_exc())
+
+
+def _failed(experiment: Experiment, ran: Ran, trace: str = "") -> Outcome:
+    claims = [claim for claim in experiment.claims if ran.on in claim.grounds]
+    judged = [(claim, Judged("", Verdict.ERROR, ran.failure)) for claim in claims]
+    return Outcome(experiment, ran, judged, trace or ran.failure, None)
+
+
+def judge_again(known: list[Experiment], out: Path) -> list[Outcome]:
+    """Judges and draws what `out` has of `known`, on every ground, without a run.
+
+    Raises:
+        OSError: Something of it cannot be read or written.
+    """
+    make_folders(out)
+    outcomes = []
+    for experiment in known:
+        for ground in GROUNDS:
+            if _ran_file(experiment, ground, out).exists():
+                outcomes.append(_again(experiment, ground, out))
+    return outcomes
+
+
+def _again(experiment: Experiment, ground: Ground, out: Path) -> Outcome:
+    kept = json.loads(_ran_file(experiment, ground, out).read_text(encoding="utf-8"))
+    ran = Ran(**kept | {"load": tuple(kept["load"]), "notes": tuple(kept["notes"])})
+    if ran.failure:
+        return _failed(experiment, ran)
+    try:
+        data = read_data(experiment, ground, out)
+    except FileNotFoundError as error:
+        return _failed(experiment, replace(ran, failure=f"FileNotFoundError: {error}"))
+    return judge(experiment, ran, data, out)
+
+
+def _named(experiment: Experiment, on: Ground) -> str:
+    return experiment.name if on == "sim" else f"{experiment.name}-{on}"
+
+
+def _data_folder(on: Ground, out: Path) -> Path:
+    return out / "data" if on == "sim" else out / "data" / on
+
+
+def _ran_file(experiment: Experiment, on: Ground, out: Path) -> Path:
+    return _data_folder(on, out) / f"{experiment.name}.json"
+
+
+def write_data(experiment: Experiment, on: Ground, data: Data, out: Path) -> None:
+    """Writes the frames as `data/EXPERIMENT-FRAME.parquet`, the kernel's in `data/kernel/`."""
+    folder = _data_folder(on, out)
+    for earlier in folder.glob(f"{experiment.name}-*.parquet"):
+        earlier.unlink()
+    for name, frame in data.items():
+        frame.write_parquet(folder / f"{experiment.name}-{name}.parquet")
+
+
+def read_data(experiment: Experiment, on: Ground, out: Path) -> Data:
     """Reads what `write_data` wrote.
 
     Raises:
         FileNotFoundError: There is none.
     """
-    paths = sorted((out / "data").glob(f"{experiment.name}-*.parquet"))
+    folder = _data_folder(on, out)
+    paths = sorted(folder.glob(f"{experiment.name}-*.parquet"))
     if not paths:
-        raise FileNotFoundError(f"{out}/data has nothing of {experiment.name}; run it first")
+        raise FileNotFoundError(f"{folder} has nothing of {experiment.name}; run it first")
     return {path.stem.removeprefix(f"{experiment.name}-"): pl.read_parquet(path) for path in paths}
 
 
-def draw(experiment: Experiment, data: Data, out: Path) -> bytes:
+def draw(outcome: Outcome, data: Data, out: Path) -> bytes:
     """Draws the figure as PNG and PDF; answers the PNG."""
-    with drawn(experiment.size_in) as figure:
+    with drawn(outcome.experiment.size_in) as figure:
         assert isinstance(figure, Figure)
-        experiment.figure(data, figure)
-        path = out / "figures" / f"{experiment.name}.png"
+        outcome.experiment.figure(data, figure)
+        path = out / "figures" / f"{outcome.name}.png"
         figure.savefig(path, dpi=144)
         figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})
     return path.read_bytes()
@@ -165,6 +259,7 @@ def claims_of(outcomes: list[Outcome]) -> list[dict[str, str]]:
     return [
         {
             "experiment": outcome.experiment.name,
+            "on": outcome.ran.on,
             "claim": claim.text,
             "paper": claim.paper,
             "measured": judged.measured,

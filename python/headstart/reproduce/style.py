@@ -13,6 +13,7 @@ COLOURS = ("#16679c", "#c2571a", "#2e7d4f", "#8e44ad", "#5d6670", "#b03060")
 MARKS = ("o", "s", "^", "D", "v", "x")
 
 _STYLE = {
+    "axes.axisbelow": True,
     "axes.grid": True,
     "axes.prop_cycle": mpl.cycler(color=COLOURS),
     "axes.spines.right": False,

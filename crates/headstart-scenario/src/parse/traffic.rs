@@ -5,7 +5,9 @@ use headstart_link::{Distribution, LinkConfig, Span};
 use super::transport::transport;
 use crate::reader::{Key, Table, Value};
 use crate::traffic::{Arrivals, ENDLESS, Sizes, Traffic, Users};
-use crate::{Count, Fault, Listed, ScenarioError, SimTables, TrafficGroup, Transport};
+use crate::{
+    Count, Fault, KnownPath, Listed, PathEnding, ScenarioError, SimTables, TrafficGroup, Transport,
+};
 
 macro_rules! key {
     ($constant:ident, $name:literal, $example:literal) => {
@@ -20,8 +22,11 @@ key!(TRANSPORT, "transport", "[transport]");
 key!(SIMULATION, "simulation", "[simulation]");
 key!(LINK, "link", "[[link]]");
 key!(TRAFFIC, "traffic", "[[traffic]]");
+key!(MEMORY, "memory", "[[memory]]");
 key!(UNTIL, "until", "\"60s\"");
 key!(SAMPLE_EVERY, "sample_every", "\"10ms\"");
+key!(ENDS_WITH, "ends_with", "[\"web\"]");
+key!(HOST_JITTER, "host_jitter", "\"100us\"");
 key!(NAME, "name", "\"web\"");
 key!(KIND, "kind", "\"users\"");
 key!(STARTUP, "startup", "\"cubic\"");
@@ -44,6 +49,13 @@ key!(THINK, "think", "\"exp:10s\"");
 key!(TRANSFERS, "transfers", "1000");
 key!(GAP, "gap", "\"exp:20ms\"");
 key!(CONNECTIONS, "connections", "100");
+key!(WINDOW_PKTS, "window_pkts", "35");
+key!(SSTHRESH_PKTS, "ssthresh_pkts", "35");
+key!(RTT, "rtt", "\"400ms\"");
+key!(SRTT, "srtt", "\"420ms\"");
+key!(RTTVAR, "rttvar", "\"20ms\"");
+key!(AGE, "age", "\"10s\"");
+key!(ENDED, "ended", "\"avoidance\"");
 
 /// When nothing is said: long enough for any transfer, short enough to end.
 const DEFAULT_UNTIL: Span = Span::from_ns(600_000_000_000);
@@ -116,15 +128,20 @@ pub(crate) fn tables(
         }
     };
     let (mut until, mut sample_every) = (DEFAULT_UNTIL, DEFAULT_SAMPLE);
+    let (mut host_jitter, mut ends_with) = (None, None);
     if let Some(value) = top.get(SIMULATION) {
         let table = value.table("in [simulation]".to_owned())?;
-        table.only(&[UNTIL, SAMPLE_EVERY])?;
+        table.only(&[UNTIL, SAMPLE_EVERY, HOST_JITTER, ENDS_WITH])?;
         if let Some(value) = table.get(UNTIL) {
             until = value.parsed(UNTIL)?;
         }
         if let Some(value) = table.get(SAMPLE_EVERY) {
             sample_every = value.parsed(SAMPLE_EVERY)?;
         }
+        if let Some(value) = table.get(HOST_JITTER) {
+            host_jitter = Some(value.parsed(HOST_JITTER)?);
+        }
+        ends_with = table.get(ENDS_WITH);
     }
     let mut tables = SimTables {
         transport,
@@ -136,6 +153,9 @@ pub(crate) fn tables(
         traffic: Vec::new(),
         until,
         sample_every,
+        host_jitter,
+        ends_with: Vec::new(),
+        memory: Vec::new(),
     };
     if let Some(list) = top.get(LINK) {
         for item in list.list("a list of tables")? {
@@ -164,7 +184,74 @@ pub(crate) fn tables(
             tables.traffic.push(group);
         }
     }
+    if let Some(value) = ends_with {
+        let names: Vec<(&str, u32)> = (0..)
+            .zip(&tables.traffic)
+            .map(|(number, group)| (group.name.as_str(), number))
+            .collect();
+        let list = value.list("a list of strings")?;
+        let found = list.iter().map(|name| name.one_of("traffic", &names));
+        tables.ends_with = found.collect::<Result<_, _>>()?;
+    }
+    if let Some(list) = top.get(MEMORY) {
+        for item in list.list("a list of tables")? {
+            let path = known_path(&item.table("in [[memory]]".to_owned())?)?;
+            let destination = path.destination;
+            if tables
+                .memory
+                .iter()
+                .any(|other| other.destination == destination)
+            {
+                return Err(item.error(Fault::DuplicateName {
+                    object: "destination",
+                    name: destination.to_string(),
+                }));
+            }
+            tables.memory.push(path);
+        }
+    }
     Ok(tables)
+}
+
+/// One `[[memory]]`.
+fn known_path(table: &Table<'_>) -> Result<KnownPath, ScenarioError> {
+    table.only(&[
+        DESTINATION,
+        WINDOW_PKTS,
+        SSTHRESH_PKTS,
+        RTT,
+        SRTT,
+        RTTVAR,
+        AGE,
+        ENDED,
+    ])?;
+    let span = |key: Key| optional(table, key, |value| value.parsed::<Span>(key));
+    let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    let most_pkts = 1 << 24;
+    let destination = optional(table, DESTINATION, |value| value.whole(0, 1 << 24))?;
+    let window_pkts = number(table.need(WINDOW_PKTS)?.whole(1, most_pkts)?);
+    let ssthresh_pkts = optional(table, SSTHRESH_PKTS, |value| value.whole(2, most_pkts))?;
+    let rtt: Span = table.need(RTT)?.parsed(RTT)?;
+    let ended = optional(table, ENDED, |value| {
+        value.one_of(
+            "ending",
+            &[
+                ("slow-start", PathEnding::SlowStart),
+                ("avoidance", PathEnding::Avoidance),
+                ("recovery", PathEnding::Recovery),
+            ],
+        )
+    })?;
+    Ok(KnownPath {
+        destination: number(destination.unwrap_or(0)),
+        window_pkts,
+        ssthresh_pkts: ssthresh_pkts.map_or(window_pkts.max(2), number),
+        rtt,
+        srtt: span(SRTT)?.unwrap_or(rtt),
+        rttvar: span(RTTVAR)?.unwrap_or(Span::ZERO),
+        age: span(AGE)?.unwrap_or(Span::ZERO),
+        ended: ended.unwrap_or(PathEnding::Avoidance),
+    })
 }
 
 fn group(table: &Table<'_>, tables: &SimTables) -> Result<TrafficGroup, ScenarioError> {

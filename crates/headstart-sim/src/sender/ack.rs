@@ -16,6 +16,8 @@ pub(crate) struct Acknowledgement {
     pub(crate) blocks: Blocks,
     /// The first block is of bytes that came twice (RFC 2883).
     pub(crate) duplicate_report: bool,
+    /// When it left, in ms.
+    pub(crate) stamp_ms: u32,
     /// The timestamp echoed, in ms.
     pub(crate) echo_ms: Option<u32>,
     /// ECN: a mark is echoed.
@@ -63,6 +65,7 @@ impl Sender {
         if ack.seq > self.nxt || ack.seq < self.una {
             return;
         }
+        self.heard(ack.stamp_ms);
         let mut news = News {
             prior_highest: self.highest_sacked.max(self.una),
             prior_delivered: self.delivered_total,
@@ -81,7 +84,8 @@ impl Sender {
             news.is_duplicate = !self.board.is_empty() && !window_moved;
         }
         if self.packets_out() == 0 && !news.advanced() {
-            return self.push(ctx);
+            self.push(ctx);
+            return self.refill(ctx);
         }
         let sample_us = self.take_samples(ctx.now_ns, &mut news);
         self.startup_acked(ctx, sample_us);
@@ -99,6 +103,7 @@ impl Sender {
             self.paced = true;
         }
         self.push(ctx);
+        self.refill(ctx);
     }
 
     /// What the blocks newly tell. Those that the last acknowledgement had are passed over.

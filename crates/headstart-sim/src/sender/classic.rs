@@ -139,6 +139,7 @@ impl Sender {
         } else if self.state == State::Loss {
             self.grow(ctx, news);
         } else if !self.has_lost() {
+            self.resend_suspects(ctx);
             self.rescue(ctx);
         }
     }
@@ -151,6 +152,7 @@ impl Sender {
         self.cwnd_pkts = self.finite_ssthresh();
         self.state = State::Recovery;
         self.rescued = false;
+        self.suspect_hint = self.board.first();
         let first = self.board.first();
         self.mark_lost(first);
         self.resend_hint = first + 1;
@@ -177,6 +179,27 @@ impl Sender {
             }
             self.edge += 1;
         }
+    }
+
+    /// NextSeg, rule (3): where nothing is thought lost and there is no new data, what has not come
+    /// although something after it has, the oldest first and each once.
+    fn resend_suspects(&mut self, ctx: &mut Context<'_>) {
+        let has_new = self.nxt < self.write_end && self.next_len_bytes() > 0;
+        if has_new || self.has_lost() {
+            return;
+        }
+        let mut number = self.suspect_hint.max(self.board.first());
+        while number < self.board.next() && self.in_flight() < self.cwnd_pkts {
+            let segment = *self.board.get(number);
+            if segment.end() > self.highest_sacked {
+                break;
+            }
+            if !segment.has(SACKED | LOST | EVER_RETRANS) {
+                self.resend(ctx, number);
+            }
+            number += 1;
+        }
+        self.suspect_hint = number;
     }
 
     /// NextSeg, rule (4): once a recovery, the last segment, where nothing else may leave.

@@ -6,6 +6,7 @@
 //! `core/` and obeys its verdicts.
 
 mod ack;
+mod buffer;
 mod classic;
 mod linux;
 mod pacing;
@@ -23,7 +24,7 @@ use crate::memory::PathMemory;
 use crate::network::Network;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
-use headstart_scenario::Transport;
+use headstart_scenario::{RecoverySpec, Transport};
 
 pub(crate) use ack::Acknowledgement;
 pub use startup::Exit;
@@ -93,7 +94,10 @@ pub(crate) struct Sender {
     board: Scoreboard,
     una: u64,
     nxt: u64,
+    /// What is in the send buffer, or was; and what the application wants to send in all.
     write_end: u64,
+    app_end: u64,
+    buffer_bytes: u64,
     /// Where the application's first write of a transfer ends: a segment ends there, too.
     head_end: u64,
     window_end: u64,
@@ -126,6 +130,8 @@ pub(crate) struct Sender {
     edge: u64,
     sacked_above_edge: u32,
     rescued: bool,
+    /// NextSeg, rule (3): segments before this have been looked at.
+    suspect_hint: u64,
     partial_seen: bool,
     reduction: Reduction,
     undo: Undo,
@@ -144,6 +150,8 @@ pub(crate) struct Sender {
     sack_walk_total: u64,
     timeouts_total: u32,
     rtt_sample_us: u32,
+    /// When what was last heard of the peer had left, in ms: the echo of what is sent.
+    peer_stamp_ms: u32,
     paced: bool,
     next_paced_ns: u64,
     startup: Option<Box<StartupGlue>>,
@@ -169,6 +177,12 @@ impl Sender {
             una: 0,
             nxt: 0,
             write_end: 0,
+            app_end: 0,
+            buffer_bytes: match (t.send_buffer_bytes, t.recovery) {
+                (Some(bytes), _) => bytes,
+                (None, RecoverySpec::Linux) => buffer::linux_buffer_bytes(t.mss_bytes, 0),
+                (None, _) => u64::MAX,
+            },
             head_end: 0,
             window_end: 0,
             cwnd_pkts: t.initial_window_pkts.max(1),
@@ -195,6 +209,7 @@ impl Sender {
             edge: 0,
             sacked_above_edge: 0,
             rescued: false,
+            suspect_hint: 0,
             partial_seen: false,
             reduction: Reduction::default(),
             undo: Undo::default(),
@@ -212,6 +227,7 @@ impl Sender {
             sack_walk_total: 0,
             timeouts_total: 0,
             rtt_sample_us: 0,
+            peer_stamp_ms: 0,
             paced: false,
             next_paced_ns: 0,
             startup,
@@ -231,6 +247,11 @@ impl Sender {
         self.startup_open(ctx);
     }
 
+    /// Something came from the peer that had left at `stamp_ms`.
+    pub(crate) fn heard(&mut self, stamp_ms: u32) {
+        self.peer_stamp_ms = stamp_ms;
+    }
+
     /// The SYN was lost: RFC 5681, 3.1: the initial window is one segment.
     pub(crate) fn handshake_lost(&mut self) {
         self.cwnd_pkts = 1;
@@ -238,7 +259,7 @@ impl Sender {
 
     /// What is written next begins with `bytes` that leave in a segment of their own.
     pub(crate) fn set_head(&mut self, bytes: u16) {
-        self.head_end = self.write_end + u64::from(bytes);
+        self.head_end = self.app_end + u64::from(bytes);
     }
 
     /// The application writes `bytes` more; they leave as far as they may.
@@ -246,7 +267,18 @@ impl Sender {
         if self.board.is_empty() {
             self.restart_after_idle(ctx);
         }
-        self.write_end = self.write_end.saturating_add(bytes);
+        let waits = self.is_starved();
+        self.app_end = self.app_end.saturating_add(bytes);
+        if waits {
+            return;
+        }
+        // The head is a write of its own: it leaves before the stack knows of more.
+        let head_end = self.head_end.min(self.app_end);
+        if self.write_end < head_end {
+            self.write_end = head_end;
+            self.push(ctx);
+        }
+        self.fill();
         self.push(ctx);
     }
 
@@ -260,7 +292,7 @@ impl Sender {
     }
 
     pub(crate) fn all_acknowledged(&self) -> bool {
-        self.una == self.write_end
+        self.una == self.app_end
     }
 
     /// The transfer is over and may be the last for long.
@@ -277,8 +309,9 @@ impl Sender {
         self.board = Scoreboard::default();
     }
 
-    pub(crate) fn write_end(&self) -> u64 {
-        self.write_end
+    /// How far it was asked to send.
+    pub(crate) fn app_end(&self) -> u64 {
+        self.app_end
     }
 
     /// 0: never measured.

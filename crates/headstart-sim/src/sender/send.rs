@@ -68,9 +68,11 @@ impl Sender {
             false => self.write_end - self.nxt,
         };
         let len = left.min(u64::from(self.transport.mss_bytes));
-        let mut end = self.window_end;
-        if let Some(buffer_bytes) = self.transport.send_buffer_bytes {
-            end = end.min(self.una.saturating_add(buffer_bytes));
+        let end = self.window_end;
+        // Nagle: what may become a whole segment waits for it (RFC 1122, 4.2.3.4).
+        let may_grow = self.is_starved() && self.nxt + len == self.write_end;
+        if may_grow && len < u64::from(self.transport.mss_bytes) && !self.board.is_empty() {
+            return 0;
         }
         // No silly window: whole segments, or all there is (RFC 1122, 4.2.3.4).
         if self.nxt + len > end {
@@ -143,6 +145,7 @@ impl Sender {
             window_bytes: 0,
             sack: NO_SACK,
             stamp_ms: (ctx.now_ns / 1_000_000) as u32,
+            echo_ms: self.peer_stamp_ms,
             payload_bytes: len_bytes,
             wire_bytes: len_bytes + self.transport.header_bytes,
             life: self.life,

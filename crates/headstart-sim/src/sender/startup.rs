@@ -6,6 +6,8 @@ use headstart_core::{
     Verdict,
 };
 
+use headstart_scenario::GrowthSpec;
+
 use super::{Context, Sender, State};
 
 const NS_PER_US: u64 = 1000;
@@ -109,7 +111,7 @@ impl Sender {
         glue.verdict = verdict;
         if event.kind != EventKind::Loss as u8 {
             if verdict.cwnd_pkts > 0 {
-                self.cwnd_pkts = verdict.cwnd_pkts;
+                self.cwnd_pkts = self.grown(event, &verdict);
             }
             if verdict.ssthresh_pkts > 0 {
                 self.ssthresh_pkts = verdict.ssthresh_pkts;
@@ -139,6 +141,20 @@ impl Sender {
             && event.kind == EventKind::Ack as u8
         {
             self.restart_timer(ctx.now_ns);
+        }
+    }
+
+    /// The window that a verdict sets. Where the stack grows by the ACK, as Linux did with `tcp_abc` = 0, slow start
+    /// that a start-up owns has no more than a packet for each ACK either. One that is paced grows by a rule of its own.
+    fn grown(&self, event: &Event, verdict: &Verdict) -> u32 {
+        let by_the_ack = self.transport.growth == GrowthSpec::PerAck
+            && event.kind == EventKind::Ack as u8
+            && verdict.owns_slow_start != 0
+            && verdict.pacing_bytes_per_s == 0
+            && verdict.phase() == Some(Phase::SlowStart);
+        match by_the_ack {
+            true => verdict.cwnd_pkts.min(self.cwnd_pkts.saturating_add(1)),
+            false => verdict.cwnd_pkts,
         }
     }
 

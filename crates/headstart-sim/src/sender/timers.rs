@@ -152,25 +152,25 @@ impl Sender {
         if self.board.is_empty() {
             return;
         }
-        if self.probe_end.is_none() {
-            let len_bytes = match self.nxt < self.write_end {
-                true => self.next_len_bytes(),
-                false => 0,
-            };
-            if len_bytes > 0 {
-                self.send_segment(ctx, len_bytes);
-                self.probe_was_resent = false;
-                self.probe_end = Some(self.nxt);
-            } else {
-                let last = self.board.next() - 1;
-                if !self.board.get(last).has(SACKED | RETRANS_OUT) {
-                    self.resend(ctx, last);
-                }
-                self.probe_was_resent = true;
-                self.probe_end = Some(self.nxt);
+        if self.probe_end.is_some() {
+            return self.rearm_rto(ctx.now_ns);
+        }
+        let len_bytes = match self.nxt < self.write_end {
+            true => self.next_len_bytes(),
+            false => 0,
+        };
+        self.probe_was_resent = len_bytes == 0;
+        if len_bytes > 0 {
+            self.send_segment(ctx, len_bytes);
+        } else {
+            let last = self.board.next() - 1;
+            if !self.board.get(last).has(SACKED | RETRANS_OUT) {
+                self.resend(ctx, last);
             }
         }
-        self.rearm_rto(ctx.now_ns);
+        self.probe_end = Some(self.nxt);
+        // The whole timer, from the probe on (RFC 8985, 7.3; Linux: tcp_send_loss_probe).
+        self.start_rto(ctx.now_ns);
     }
 
     /// RFC 6298, 5.4 to 5.6, and RFC 5681, 3.1: slow start from one packet.

@@ -1,6 +1,6 @@
 //! How a connection opens, and how a transfer is asked for on it.
 
-use headstart_scenario::HandshakeSpec;
+use headstart_scenario::{AckSpec, HandshakeSpec};
 
 use super::Simulation;
 use crate::connection::Waits;
@@ -15,7 +15,8 @@ impl Simulation {
             conn: number,
             window_bytes: 0,
             sack: NO_SACK,
-            stamp_ms: 0,
+            stamp_ms: (self.now_ns / 1_000_000) as u32,
+            echo_ms: 0,
             payload_bytes: 0,
             wire_bytes,
             life,
@@ -77,6 +78,8 @@ impl Simulation {
         if conn.sender.transport.handshake == HandshakeSpec::FastOpen {
             conn.waits = Waits::Nothing;
         } else {
+            let bytes = conn.sender.transport.ack_bytes;
+            self.control(number, PacketKind::HandshakeAck, 0, bytes);
             self.send_request(number);
         }
     }
@@ -90,21 +93,43 @@ impl Simulation {
         self.schedule(number);
     }
 
-    pub(super) fn on_request(&mut self, packet: SimPacket) {
-        let conn = &mut self.conns[packet.conn as usize];
+    /// The client has answered: the connection is open for the server, if it was not yet.
+    pub(super) fn on_answer(&mut self, number: u32) {
+        let conn = &self.conns[number as usize];
         if !conn.open {
             let rtt_us = (!conn.syn_ack_again).then(|| {
                 u32::try_from((self.now_ns - conn.syn_ack_sent_ns) / 1000).unwrap_or(u32::MAX)
             });
-            self.open(packet.conn, rtt_us);
+            self.open(number, rtt_us);
         }
-        let conn = &self.conns[packet.conn as usize];
+    }
+
+    pub(super) fn on_request(&mut self, packet: SimPacket) {
+        self.on_answer(packet.conn);
+        let conn = &mut self.conns[packet.conn as usize];
+        conn.sender.heard(packet.stamp_ms);
         // A request that was sent twice is served once.
-        if conn
+        let asked = conn
             .transfer
-            .is_some_and(|transfer| transfer.from_byte == packet.seq)
-        {
-            self.serve(packet.conn);
+            .is_some_and(|transfer| transfer.from_byte == packet.seq);
+        if !asked {
+            return;
+        }
+        // Linux: the first data of a connection is acknowledged at once (tcp_event_data_recv); what
+        // was answered once is taken for a conversation, in which the answer acknowledges.
+        let transport = &conn.sender.transport;
+        if transport.receiver.acks == AckSpec::Linux && packet.seq == 0 {
+            let bytes = transport.ack_bytes;
+            self.control(packet.conn, PacketKind::RequestAck, 0, bytes);
+        }
+        self.serve(packet.conn);
+    }
+
+    /// The request has come: it is not sent again.
+    pub(super) fn on_request_ack(&mut self, number: u32) {
+        let conn = &mut self.conns[number as usize];
+        if conn.waits == Waits::Data {
+            conn.waits = Waits::Nothing;
         }
     }
 
@@ -127,7 +152,7 @@ impl Simulation {
         let Some(transfer) = conn.transfer else {
             return;
         };
-        if conn.sender.write_end() > transfer.from_byte {
+        if conn.sender.app_end() > transfer.from_byte {
             return;
         }
         let group = &self.spec.groups[conn.group as usize];

@@ -37,6 +37,8 @@ pub struct Simulation {
     actor_table: Timetable,
     /// For the delays of paths, one stream a group.
     path_draws: Vec<Draws>,
+    /// Of the groups with whose end the run ends: actors that go on, and transfers that are not over.
+    open_work: u64,
     now_ns: u64,
     next_queue_sample_ns: u64,
     outcome: Outcome,
@@ -64,7 +66,9 @@ impl Simulation {
             .map_err(|cause| SimError::Queue { link: 0, cause })?;
         let mut actor_table = Timetable::default();
         let mut all = Vec::new();
+        let mut open_work = 0;
         for (at_ns, actor) in actors(&spec.groups, seed) {
+            open_work += u64::from(spec.ends_with.contains(&actor.group()));
             actor_table.set(all.len() as u32, at_ns);
             all.push(actor);
         }
@@ -90,6 +94,7 @@ impl Simulation {
             actors: all,
             actor_table,
             path_draws,
+            open_work,
             now_ns: 0,
             next_queue_sample_ns: 0,
             outcome: Outcome::default(),
@@ -123,6 +128,9 @@ impl Simulation {
             }
             self.take_arrived(observer);
             self.outcome.events += 1;
+            if self.open_work == 0 && !self.spec.ends_with.is_empty() {
+                break;
+            }
             if self.outcome.events.is_multiple_of(STEPS_A_LOOK) && !observer.goes_on() {
                 self.outcome.stopped = true;
                 break;
@@ -131,9 +139,20 @@ impl Simulation {
         self.finish(observer)
     }
 
+    /// More, or less, is to be done before the run may end, if it ends with `group`.
+    fn count_work(&mut self, group: u32, is_more: bool) {
+        if self.spec.ends_with.contains(&group) {
+            match is_more {
+                true => self.open_work += 1,
+                false => self.open_work = self.open_work.saturating_sub(1),
+            }
+        }
+    }
+
     fn finish<O: Observer>(mut self, observer: &mut O) -> Outcome {
         let never = self.network.first_ns().min(self.conn_table.first_ns()) == u64::MAX;
-        if !never && !self.outcome.stopped {
+        let ended = self.open_work == 0 && !self.spec.ends_with.is_empty();
+        if !never && !ended && !self.outcome.stopped {
             self.now_ns = self.spec.until.as_ns();
         }
         for conn in 0..self.conns.len() as u32 {

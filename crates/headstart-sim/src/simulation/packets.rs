@@ -25,6 +25,8 @@ impl Simulation {
             PacketKind::Syn => self.on_syn(packet),
             PacketKind::SynAck => self.on_syn_ack(packet.conn),
             PacketKind::Request => self.on_request(packet),
+            PacketKind::HandshakeAck => self.on_answer(packet.conn),
+            PacketKind::RequestAck => self.on_request_ack(packet.conn),
         }
     }
 
@@ -43,6 +45,7 @@ impl Simulation {
             seq: packet.seq,
             len_bytes: packet.payload_bytes,
             stamp_ms: packet.stamp_ms,
+            echo_ms: packet.echo_ms,
             congestion: packet.flags & CONGESTION != 0,
             reduced: packet.flags & REDUCED != 0,
         };
@@ -83,7 +86,8 @@ impl Simulation {
             conn: number,
             window_bytes: conn.receiver.window_bytes(),
             sack,
-            stamp_ms: conn.receiver.acknowledged(),
+            stamp_ms: (self.now_ns / 1_000_000) as u32,
+            echo_ms: conn.receiver.acknowledged(),
             payload_bytes: 0,
             wire_bytes: transport.ack_bytes + option_bytes,
             life: conn.life,
@@ -102,7 +106,8 @@ impl Simulation {
             window_end: packet.seq + u64::from(packet.window_bytes),
             blocks,
             duplicate_report: packet.flags & DUPLICATE_REPORT != 0,
-            echo_ms: conn.sender.transport.timestamps.then_some(packet.stamp_ms),
+            stamp_ms: packet.stamp_ms,
+            echo_ms: conn.sender.transport.timestamps.then_some(packet.echo_ms),
             congestion: packet.flags & CONGESTION != 0,
         };
         let mut ctx = Context {
@@ -125,6 +130,11 @@ impl Simulation {
         }
         if conn.sender.all_acknowledged() {
             conn.sender.rest();
+            if conn.transfer.is_none()
+                && let Some(exit) = conn.sender.take_exit()
+            {
+                observer.late_exit(packet.conn, exit);
+            }
             if conn.transfer.is_none() && conn.pending.is_empty() && conn.one_shot {
                 return self.release(packet.conn);
             }

@@ -52,6 +52,7 @@ impl Simulation {
                 None => self.connect(group, number, !persistent),
             };
             self.ask(conn, self.now_ns, bytes);
+            self.count_work(group, true);
         }
     }
 
@@ -66,6 +67,7 @@ impl Simulation {
         let Some((bytes, gap_ns)) = arriving.next(arrivals) else {
             return;
         };
+        let is_last = gap_ns == u64::MAX;
         let conn = match arrivals.connections {
             None => self.connect(group, NO_USER, true),
             Some(most) => {
@@ -84,6 +86,10 @@ impl Simulation {
             }
         };
         self.ask(conn, self.now_ns, bytes);
+        self.count_work(group, true);
+        if is_last {
+            self.count_work(group, false);
+        }
         self.actor_table
             .set(number, self.now_ns.saturating_add(gap_ns));
     }
@@ -219,6 +225,7 @@ impl Simulation {
         conn.turn += 1;
         let next = conn.pending.pop_front();
         let (user, group, one_shot) = (conn.user, conn.group, conn.one_shot);
+        self.count_work(group, false);
         if let Some((start_ns, bytes)) = next {
             self.ask(number, start_ns, bytes);
         }
@@ -237,7 +244,9 @@ impl Simulation {
         let Traffic::Users(users) = &self.spec.groups[group as usize].traffic else {
             return;
         };
-        if actor.pages_left != Some(0) {
+        if actor.pages_left == Some(0) {
+            self.count_work(group, false);
+        } else {
             let think_ns = users.think.sample(&mut actor.draws).as_ns();
             self.actor_table
                 .set(user, self.now_ns.saturating_add(think_ns));

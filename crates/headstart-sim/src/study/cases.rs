@@ -1,10 +1,10 @@
 //! A `[[case]]` as a run: what `headstart compare` measures on the kernel, in virtual time.
 
 use headstart_core::{INFINITE_SSTHRESH, WHY_ORDINARY_LOSS, WHY_SSTHRESH, why_name};
-use headstart_link::{Distribution, Span};
+use headstart_link::{Distribution, JitterSpec, Span};
 use headstart_scenario::{
-    ByteSize, Case, Count, Direction, Ground, PacketRow, Sizes, Traffic, TransferRecord, Transport,
-    Users, WindowRow,
+    AvoidanceSpec, ByteSize, Case, Count, Direction, Ground, PacketRow, RecoverySpec, Sizes,
+    Traffic, TransferRecord, Transport, Users, WindowRow,
 };
 
 use super::{Contender, Study, StudyError};
@@ -13,9 +13,22 @@ use crate::{
     TransferDone, WindowSample,
 };
 
-/// What the server of a comparison puts before the body: nginx's status line and headers,
-/// which leave before it is asked for the body.
-const RESPONSE_HEADER_BYTES: u16 = 247;
+/// What the server of a comparison puts before the body, in a write of its own: nginx's status line
+/// and headers (1.22, a file of no known type, a connection that is kept), but for the size.
+const RESPONSE_HEADER_BYTES: u16 = 233;
+
+/// By how much at most the hosts of a comparison delay a packet each way: processors wake up, threads
+/// take turns. Acknowledgements clock the sender, so that without it packets come to a queue in the very
+/// nanosecond in which it gives one away, time after time. In the kernel in virtual time, which is never
+/// late, acknowledgements of one round trip are up to 16 us more or less apart than their packets were;
+/// the emulator on a machine hands packets on with more (docs/path.md).
+const HOST_JITTER: Span = Span::from_ns(20_000);
+
+/// With the size in `Content-Length`, and in hexadecimal in the entity tag.
+fn header_bytes(size: ByteSize) -> u16 {
+    let bytes = size.bytes().max(1);
+    RESPONSE_HEADER_BYTES + (bytes.ilog10() + 1 + bytes.ilog2() / 4 + 1) as u16
+}
 
 /// One run of a case.
 pub(super) struct CaseRun {
@@ -30,7 +43,7 @@ pub(super) struct CaseRun {
 fn spec_of(study: &Study, contender: &Contender, case: &Case) -> SimSpec {
     let scenario = &study.scenario;
     let on_wire =
-        |size: ByteSize| ByteSize::from_bytes(size.bytes() + u64::from(RESPONSE_HEADER_BYTES));
+        |size: ByteSize| ByteSize::from_bytes(size.bytes() + u64::from(header_bytes(size)));
     let sizes = case.warm_bytes().into_iter().chain([case.bytes()]);
     let sizes: Vec<ByteSize> = sizes.map(on_wire).collect();
     // After a warming transfer on a connection of its own, as long as a comparison waits.
@@ -49,7 +62,18 @@ fn spec_of(study: &Study, contender: &Contender, case: &Case) -> SimSpec {
         persistent: case.idle().is_some(),
         think: Distribution::fixed(pause),
     };
-    let (forward, reverse) = scenario.path.seeded(0);
+    let (mut forward, mut reverse) = scenario.path.seeded(0);
+    // The papers' simulators have hosts that take no time.
+    let usual = match scenario.sim.transport.recovery {
+        RecoverySpec::Linux => HOST_JITTER,
+        _ => Span::ZERO,
+    };
+    let jitter = scenario.sim.host_jitter.unwrap_or(usual);
+    if jitter > Span::ZERO {
+        for link in [&mut forward, &mut reverse] {
+            link.jitter.get_or_insert(JitterSpec::Ordered(jitter));
+        }
+    }
     SimSpec {
         links: vec![forward, reverse],
         routes: vec![Route {
@@ -67,10 +91,11 @@ fn spec_of(study: &Study, contender: &Contender, case: &Case) -> SimSpec {
             destination: 0,
             extra_rtt: None,
             hints: false,
-            head_bytes: RESPONSE_HEADER_BYTES,
+            head_bytes: header_bytes(case.bytes()),
             traffic: Traffic::Users(users),
         }],
         memory: Vec::new(),
+        ends_with: Vec::new(),
         until: scenario.sim.until,
         sample_every: Span::ZERO,
     }
@@ -98,6 +123,10 @@ impl Observer for Watch {
         self.done = Some(*done);
     }
 
+    fn late_exit(&mut self, conn: u32, exit: Exit) {
+        leave_late(&mut self.done, conn, exit);
+    }
+
     fn window(&mut self, sample: &WindowSample) {
         self.windows.push(*sample);
     }
@@ -113,6 +142,17 @@ struct Last(Option<TransferDone>);
 impl Observer for Last {
     fn transfer(&mut self, done: &TransferDone) {
         self.0 = Some(*done);
+    }
+
+    fn late_exit(&mut self, conn: u32, exit: Exit) {
+        leave_late(&mut self.0, conn, exit);
+    }
+}
+
+/// A start-up leaves by what its sender hears, half a round trip after the client has all.
+fn leave_late(done: &mut Option<TransferDone>, conn: u32, exit: Exit) {
+    if let Some(done) = done.as_mut().filter(|done| done.conn == conn) {
+        done.exit.get_or_insert(exit);
     }
 }
 
@@ -171,7 +211,7 @@ fn record(
     let ms = |ns: u64| ns as f64 / 1e6;
     let connect_ns = done.and_then(|done| Some(done.connected_ns? - done.start_ns));
     let exit = done.and_then(|done| match uses_the_stacks_own(contender) {
-        true => slow_start_end(&done),
+        true => slow_start_end(contender.avoidance, &done),
         false => done.exit,
     });
     TransferRecord {
@@ -208,18 +248,30 @@ fn uses_the_stacks_own(contender: &Contender) -> bool {
     }
 }
 
-/// How the stack's own slow start ended: as a comparison on the kernel sees it, by where
-/// ssthresh first has a value.
-fn slow_start_end(done: &TransferDone) -> Option<Exit> {
+/// What a loss leaves of the window: CUBIC's beta in Linux, 717/1024 (RFC 9438, 4.6: 0.7); Reno's half
+/// (RFC 5681).
+fn left_by_loss(avoidance: AvoidanceSpec) -> f64 {
+    match avoidance {
+        AvoidanceSpec::Reno => 0.5,
+        AvoidanceSpec::Cubic | AvoidanceSpec::CubicHystart => 717.0 / 1024.0,
+    }
+}
+
+/// How the stack's own slow start ended: as a comparison on the kernel sees it, by where ssthresh first
+/// has a value. Of a loss it sees what is left of the window, in whole packets.
+fn slow_start_end(avoidance: AvoidanceSpec, done: &TransferDone) -> Option<Exit> {
     let end = done.slow_start_end?;
     let by_loss = end.ssthresh_pkts < end.cwnd_pkts;
-    (end.at_ns >= done.start_ns).then_some(Exit {
-        why: if by_loss {
-            WHY_ORDINARY_LOSS
-        } else {
-            WHY_SSTHRESH
+    let left = f64::from(end.ssthresh_pkts) / left_by_loss(avoidance);
+    (end.at_ns >= done.start_ns).then_some(match by_loss {
+        true => Exit {
+            why: WHY_ORDINARY_LOSS,
+            cwnd_pkts: left.round() as u32,
         },
-        cwnd_pkts: end.cwnd_pkts,
+        false => Exit {
+            why: WHY_SSTHRESH,
+            cwnd_pkts: end.cwnd_pkts,
+        },
     })
 }
 
@@ -240,7 +292,7 @@ fn details(
         let direction = match packet.kind {
             PacketKind::Data => Direction::Data,
             PacketKind::Ack => Direction::Ack,
-            PacketKind::Syn | PacketKind::SynAck | PacketKind::Request => return None,
+            _ => return None,
         };
         // On arrival at the bottleneck, as a comparison sees them: when they left their sender.
         let dropped = matches!(fate, PacketFate::Dropped(_));

@@ -3,10 +3,11 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use headstart_core::{INFINITE_SSTHRESH, why_name};
+use headstart_core::{Ended, INFINITE_SSTHRESH, Path, why_name};
+use headstart_link::Span;
 use headstart_scenario::{
-    AvoidanceSpec, Extremes, LinkCell, Scenario, SimQueueRow, SimTransferRow, SimWindowRow,
-    Summary, TrafficCell, TrafficGroup, Transport,
+    AvoidanceSpec, Extremes, KnownPath, LinkCell, PathEnding, Scenario, SimQueueRow,
+    SimTransferRow, SimWindowRow, Summary, TrafficCell, TrafficGroup, Transport,
 };
 use rayon::prelude::*;
 
@@ -28,7 +29,8 @@ pub fn spec_of(scenario: &Scenario, contender: &Contender) -> Result<SimSpec, St
         links: sim.links.iter().map(|(_, link)| link.clone()).collect(),
         routes: Vec::new(),
         groups: Vec::new(),
-        memory: Vec::new(),
+        memory: sim.memory.iter().map(path_of).collect(),
+        ends_with: sim.ends_with.clone(),
         until: sim.until,
         sample_every: sim.sample_every,
     };
@@ -46,6 +48,33 @@ pub fn spec_of(scenario: &Scenario, contender: &Contender) -> Result<SimSpec, St
             .push(group_of(scenario, group, number as u32, contender)?);
     }
     Ok(spec)
+}
+
+/// What is remembered, as `core/path_memory.h` would have it after one connection; `window_pkts` in a
+/// round trip is what was delivered.
+fn path_of(known: &KnownPath) -> (u32, Path) {
+    let us = |span: Span| u32::try_from(span.as_ns() / 1000).unwrap_or(u32::MAX);
+    let mpkts = known.window_pkts.saturating_mul(1000);
+    let found = known.ended == PathEnding::Avoidance;
+    let path = Path {
+        age_us: known.age.as_ns() / 1000,
+        cwnd_pkts: known.window_pkts,
+        ssthresh_pkts: known.ssthresh_pkts,
+        srtt_us: us(known.srtt),
+        rttvar_us: us(known.rttvar),
+        min_rtt_us: us(known.rtt),
+        min_rtt_mean_us: us(known.rtt),
+        ending_mpkts: mpkts,
+        window_mean_mpkts: if found { mpkts } else { 0 },
+        samples: 1,
+        ended: match known.ended {
+            PathEnding::SlowStart => Ended::SlowStart,
+            PathEnding::Avoidance => Ended::Avoidance,
+            PathEnding::Recovery => Ended::Recovery,
+        } as u8,
+        ..Path::default()
+    };
+    (known.destination, path)
 }
 
 fn group_of(

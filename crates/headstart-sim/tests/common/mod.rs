@@ -39,6 +39,7 @@ pub(crate) fn dumbbell(rate: &str, rtt_ms: u64, queue_pkts: u32, group: Group) -
         }],
         groups: vec![group],
         memory: Vec::new(),
+        ends_with: Vec::new(),
         until: ms(600_000),
         sample_every: ms(10),
     }

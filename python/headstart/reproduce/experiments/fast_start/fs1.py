@@ -7,6 +7,7 @@ from headstart.reproduce import Claim, Context, Data, Experiment, Measured, Verd
 from headstart.reproduce.experiments.fast_start.t1 import (
     ASSUMED,
     LOW,
+    ON_KERNEL,
     WHY_HALF,
     Setting,
     against_newreno,
@@ -18,6 +19,7 @@ from headstart.reproduce.experiments.fast_start.t1 import (
 from headstart.reproduce.papers import FAST_START
 
 FLOWS = tuple(range(11))
+KERNEL_FLOWS = (0, 1, 3, 5, 8, 10)
 DELAYS_MS = (50, 200)
 """Both figures: the paper's 50-65 % is of both."""
 
@@ -26,14 +28,16 @@ VARIANTS = ("newreno", "fs-pdrop")
 
 def run(context: Context) -> Data:
     """Runs newreno and fs-pdrop, 0 to 10 bulk transfers, and at 200 ms those of low load."""
+    numbers = FLOWS if context.on == "sim" else KERNEL_FLOWS
     settings = [
         Setting(variant, flows, delay_ms)
         for variant in VARIANTS
         for delay_ms in DELAYS_MS
-        for flows in (FLOWS if delay_ms == 50 else LOW)
+        for flows in (numbers if delay_ms == 50 else LOW)
     ]
-    scenarios = [setting.scenario(changed=False) for setting in settings]
-    return {"bursts": second_bursts(context, settings, scenarios, context.pick(50, 20))}
+    scenarios = [setting.scenario(changed=False, on=context.on) for setting in settings]
+    repeat = context.pick(50, 20) if context.on == "sim" else context.pick(2, 1)
+    return {"bursts": second_bursts(context, settings, scenarios, repeat)}
 
 
 def figure(data: Data, figure: Figure) -> None:
@@ -78,6 +82,11 @@ EXPERIMENT = Experiment(
     did="Over a T1 line of 50 ms, a connection sends 30 KB, rests, and sends 30 KB again; meanwhile bulk transfers with "
     "windows of 8 KB run throughout. Time of the second burst over the number of bulk transfers, mean of 10 runs.",
     assumptions=ASSUMED,
+    grounds=("sim", "kernel"),
+    on_kernel=(
+        *ON_KERNEL,
+        "0, 1, 3, 5, 8 and 10 bulk transfers, two runs each, one in a quick run.",
+    ),
     run=run,
     figure=figure,
     claims=(

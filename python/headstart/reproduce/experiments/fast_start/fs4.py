@@ -17,6 +17,7 @@ from headstart.reproduce import (
 from headstart.reproduce.experiments.fast_start.t1 import (
     ASSUMED,
     LOW,
+    ON_KERNEL,
     VARIANTS,
     WHY_HALF,
     Setting,
@@ -33,14 +34,17 @@ UPSWING_FLOWS = 5
 """Section 4.2: "a sharp upswing in all the curves beyond 5 bulk transfer connections"."""
 
 FLOWS = tuple(range(11))
+KERNEL_FLOWS = (0, 1, 5, 8, 10)
 HIGH = tuple(flows for flows in FLOWS if flows > UPSWING_FLOWS)
 
 
 def run(context: Context) -> Data:
     """Four variants, 0 to 10 bulk transfers that begin between the bursts."""
-    settings = [Setting(variant, flows) for variant in VARIANTS for flows in FLOWS]
-    scenarios = [setting.scenario(changed=True) for setting in settings]
-    return {"bursts": second_bursts(context, settings, scenarios, context.pick(50, 20))}
+    numbers = FLOWS if context.on == "sim" else KERNEL_FLOWS
+    settings = [Setting(variant, flows) for variant in VARIANTS for flows in numbers]
+    scenarios = [setting.scenario(changed=True, on=context.on) for setting in settings]
+    repeat = context.pick(50, 20) if context.on == "sim" else context.pick(2, 1)
+    return {"bursts": second_bursts(context, settings, scenarios, repeat)}
 
 
 def figure(data: Data, figure: Figure) -> None:
@@ -83,7 +87,7 @@ def ratio(data: Data, variant: str) -> Measured:
     return range_of(
         own["mean_s"] / own["mean_s_newreno"],
         "of newreno's time",
-        f"mean, least and most, {HIGH[0]} to {HIGH[-1]} bulk transfers",
+        f"mean, least and most, {own['flows'].min()} to {own['flows'].max()} bulk transfers",
     )
 
 
@@ -124,6 +128,8 @@ EXPERIMENT = Experiment(
         *ASSUMED,
         "The cross-traffic begins 20 s into the run, about half-way through the pause.",
     ),
+    grounds=("sim", "kernel"),
+    on_kernel=(*ON_KERNEL, "0, 1, 5, 8 and 10 bulk transfers, two runs each, one in a quick run."),
     run=run,
     figure=figure,
     claims=(

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from headstart.reproduce import Context, Measured
+from headstart.reproduce import Context, Ground, Measured
 from headstart.reproduce.style import line
 from headstart.scenario_file import ScenarioFile, TrafficTable, TransportTable
 
@@ -67,6 +67,16 @@ FIRST_S = 10
 PAUSE_S = 20
 CHANGE_S = 20
 """When the cross-traffic begins where the load changes: within the pause."""
+
+KERNEL_FIRST_S, KERNEL_PAUSE_S, KERNEL_CHANGE_S = 4, 12, 8
+"""The same on the live kernel, where a second is a second."""
+
+ON_KERNEL = (
+    "The kernel's own TCP with Reno, made as old as routes, sysctls of the namespaces and socket options can: an initial window of 1, "
+    "no SACK and so neither RACK nor tail loss probes, no timestamps, an ACK for each packet, the paper's windows, segments of 1024 bytes "
+    "(40 more with headers). Its slow start has no threshold at first, its timer no ticks and at least 200 ms.",
+    "The waits are shorter: the first burst leaves after 4 to 5 s, the second 12 s later; a load that changes does so at 8 s.",
+)
 
 LINK_BITS_PER_S = 1_500_000
 LOW = (0, 1)
@@ -153,11 +163,14 @@ class Setting:
     flows: int
     delay_ms: int = 50
 
-    def scenario(self, *, changed: bool, red: bool = False) -> ScenarioFile:
+    def scenario(self, *, changed: bool, red: bool = False, on: Ground = "sim") -> ScenarioFile:
         """With constant load, or with load that comes between the two bursts."""
-        start_s = CHANGE_S if changed else 0
+        first_s, pause_s, change_s = FIRST_S, PAUSE_S, CHANGE_S
+        if on == "kernel":
+            first_s, pause_s, change_s = KERNEL_FIRST_S, KERNEL_PAUSE_S, KERNEL_CHANGE_S
+        start_s = change_s if changed else 0
         window_kib = 8 if self.delay_ms == 50 else 32
-        traffic = [web(f"uniform:{FIRST_S}s,{FIRST_S + 1}s")]
+        traffic = [web(f"uniform:{first_s}s,{first_s + 1}s", f"{pause_s}s")]
         return t1(
             self.variant,
             [*traffic, *bulk(self.flows, start_s, window_kib)],
@@ -170,7 +183,7 @@ def second_bursts(
     context: Context, settings: Sequence[Setting], scenarios: Sequence[ScenarioFile], repeat: int
 ) -> pl.DataFrame:
     """The second burst of each run: `variant`, `flows`, `delay_ms`, `repeat`, `fct_ms`, drops, exit."""
-    result = context.sweep(scenarios, repeat=repeat)
+    result = context.measure(scenarios, repeat=repeat)
     names = pl.DataFrame(
         [
             pl.Series("number", range(len(settings)), dtype=pl.UInt32),

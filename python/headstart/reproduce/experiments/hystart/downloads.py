@@ -54,6 +54,43 @@ def downloads(
     )
 
 
+def live_downloads(
+    context: Context,
+    name: str,
+    *,
+    paths: dict[str, dict[str, Any]],
+    sizes: Sequence[int],
+    startups: Sequence[str],
+    repeat: int,
+) -> pl.DataFrame:
+    """The same on the live kernel, by `headstart compare`: fresh connections over a path unknown."""
+    frames = []
+    for path, table in paths.items():
+        scenario = {
+            "name": f"{name}-{path.split()[0]}",
+            "seed": context.seed,
+            "path": table,
+            "compare": {"startups": list(startups), "repeat": repeat},
+            "case": [{"kind": "new-cold", "bytes": f"{size}"} for size in sizes],
+            "startup": testbed.startup_tables(startups, reno=True),
+        }
+        results = context.compare(scenario)
+        valid = results.transfers.filter("valid")
+        frames.append(
+            valid.select(
+                pl.lit(path).alias("path"),
+                pl.col("bytes").cast(pl.Int64),
+                "startup",
+                "repeat",
+                pl.col("router_drops").alias("dropped_pkts"),
+                "exit_why",
+                fct_s=pl.col("fct_ms") / 1000,
+            )
+        )
+        context.notes.extend(results.document["warnings"])
+    return pl.concat(frames)
+
+
 def seconds(data: Data, path: str, size: int, startup: str) -> list[float]:
     """The times of one place, repeat by repeat."""
     rows = data["downloads"].filter(

@@ -44,7 +44,7 @@ def run(context: Context) -> Data:
             [testbed.flow("flow 1", 0.0)],
             UNTIL_S,
             startups=("reno",),
-            transport={"growth": "per-ack", "receive_window": f"{window_bytes}"} | stack,
+            transport={"receive_window": f"{window_bytes}"} | stack,
         )
         for stack in _STACKS.values()
     ]
@@ -150,7 +150,8 @@ EXPERIMENT = Experiment(
     assumptions=(
         testbed.COMMON[0],
         testbed.COMMON[1],
-        "One flow. Growth by the ACK, as in Linux 2.6.23. NewReno is slow but steady on all three (2.2).",
+        testbed.COMMON[2],
+        "One flow. NewReno is slow but steady on all three (2.2).",
         "Windows XP suppresses SACK past 100 runs of out-of-order data and discards what comes then (3.3); the paper does not "
         "print its limit. 10 and 1000 are drawn beside it.",
         "The three senders of a kind are one sender; the stacks differ by their receivers alone, as with a Linux sender (2.2).",

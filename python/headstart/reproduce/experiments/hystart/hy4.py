@@ -91,9 +91,10 @@ def figure(data: Data, figure: Figure) -> None:
     panels[0, 0].legend()
 
 
-_LATER = {
-    Verdict.NOT: "It leaves a round later than in the paper, within the safe bounds: growth by the packet does not slow down with delayed "
-    "ACKs, so that the round in which the window passes the product is the same for all schemes"
+_PARTED = {
+    Verdict.NOT: "It leaves at one and a half products, within the safe bounds, by the delay. The receiver's timer parts the flight: the odd packet of an early "
+    "round is acknowledged 40 ms late, and from then on there are two trains, neither half of a round trip long before the queue tells. In a trial with a "
+    "timer of 1 ms it left at 0.92 products, by the train, and with an initial window of 4 at 0.75. The paper prints neither"
 }
 
 EXPERIMENT = Experiment(
@@ -124,14 +125,13 @@ EXPERIMENT = Experiment(
             "only one round before (5.3)",
             leaves("quick, then delayed", 0.25, 1.0),
             share("it leaves in that round"),
-            _LATER,
         ),
         Claim(
             "With delayed ACKs it leaves one round before the window reaches the product",
             "only one round before (5.3)",
             leaves("delayed ACK", 0.25, 1.0),
             share("it leaves in that round"),
-            _LATER,
+            _PARTED,
         ),
         Claim(
             "Under all schemes it leaves within the safe bounds",

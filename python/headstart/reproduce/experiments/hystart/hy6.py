@@ -55,6 +55,17 @@ def ratio(receiver: str, over: str, under: str = "su_standard") -> testbed.Measu
     return measure
 
 
+def more(receiver: str) -> testbed.Measure:
+    """How many times as much again HyStart carries as standard slow start: none where they are equal."""
+    times = ratio(receiver, "su_hystart")
+
+    def measure(data: Data) -> Measured:
+        found = times(data)
+        return Measured(found.value - 1, found.low - 1, found.high - 1, "times more", found.note)
+
+    return measure
+
+
 def limited_to_hystart(data: Data) -> Measured:
     """Over all receivers."""
     return of(
@@ -89,17 +100,17 @@ EXPERIMENT = Experiment(
     claims=(
         Claim(
             "With a FreeBSD receiver HyStart beats standard slow start by more than 2 to 3 times",
-            "more than 2 to 3 times (abstract, Figure 13)",
-            ratio("FreeBSD", "su_hystart"),
-            at_least(2.0),
+            "more than 2 to 3 times, so at least one time more (abstract, Figure 13)",
+            more("FreeBSD"),
+            at_least(1.0),
         ),
         Claim(
             "With a Windows XP receiver HyStart beats standard slow start by more than 2 to 3 times",
-            "more than 2 to 3 times (abstract, Figure 13)",
-            ratio("Windows XP", "su_hystart"),
-            at_least(2.0),
+            "more than 2 to 3 times, so at least one time more (abstract, Figure 13)",
+            more("Windows XP"),
+            at_least(1.0),
             {
-                Verdict.PARTLY: "One timeout ends what XP's silence begins, and slow start repairs the rest; the paper's sender crept on as NewReno "
+                Verdict.NOT: "One timeout ends what XP's silence begins, and slow start repairs the rest; the paper's sender crept on as NewReno "
                 "does, which is the case of FreeBSD here",
             },
         ),

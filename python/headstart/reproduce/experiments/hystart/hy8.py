@@ -8,6 +8,7 @@ from headstart.reproduce.experiments.hystart import testbed
 from headstart.reproduce.experiments.hystart.downloads import (
     BYTES,
     downloads,
+    live_downloads,
     mean_s,
     ratio,
 )
@@ -36,32 +37,33 @@ STARTUPS = ("su_hystart", "su_standard")
 
 
 def run(context: Context) -> Data:
-    """Each file alone; standard slow start growing by the ACK, too."""
+    """Each file alone on its path."""
     paths = {
         rate: {"rate": f"{rate.split()[0]}mbit", "rtt": "120ms", "queue": "drop-tail:1bdp"}
         for rate in RATES
     }
-    repeat = context.pick(25, 5)
     sizes = list(BYTES.values())
-    own = downloads(context, "hy8", paths=paths, sizes=sizes, startups=STARTUPS, repeat=repeat)
-    by_ack = downloads(
-        context,
-        "hy8",
-        paths=paths,
-        sizes=sizes,
-        startups=("reno",),
-        repeat=repeat,
-        transport={"growth": "per-ack"},
-    )
-    return {"downloads": own.vstack(by_ack)}
+    if context.on == "kernel":
+        repeat = context.pick(5, 1)
+        return {
+            "downloads": live_downloads(
+                context, "hy8", paths=paths, sizes=sizes, startups=STARTUPS, repeat=repeat
+            )
+        }
+    repeat = context.pick(25, 5)
+    return {
+        "downloads": downloads(
+            context, "hy8", paths=paths, sizes=sizes, startups=STARTUPS, repeat=repeat
+        )
+    }
 
 
-def near_the_table(startup: str, row: str | None = None) -> testbed.Measure:
+def near_the_table(startup: str) -> testbed.Measure:
     """The share of the table's cells from which the time is no further than `number` allows."""
 
     def measure(data: Data) -> Measured:
         near = []
-        for size, times in TABLE[row or startup].items():
+        for size, times in TABLE[startup].items():
             for rate, paper_s in zip(RATES, times, strict=True):
                 ours_s = mean_s(data, rate, BYTES[size], startup)
                 near.append(abs(ours_s - paper_s) <= NUMBER_REPRODUCED * paper_s)
@@ -104,7 +106,7 @@ def figure(data: Data, figure: Figure) -> None:
     panels = figure.subplots(1, 3, sharey=True)
     kb = [size / 1000 for size in BYTES.values()]
     for axes, (column, rate) in zip(panels, enumerate(RATES), strict=True):
-        for number_, startup in enumerate((*STARTUPS, "reno")):
+        for number_, startup in enumerate(STARTUPS):
             ours = [mean_s(data, rate, size, startup) for size in BYTES.values()]
             line(axes, number_, kb, ours, testbed.NAMES[startup])
         for number_, startup in enumerate(STARTUPS):
@@ -122,9 +124,14 @@ def figure(data: Data, figure: Figure) -> None:
     panels[0].legend()
 
 
-_BY_THE_ACK = (
-    "The cells of 1 MB and of 10 MB at the higher rates are off: their times are slow start's, and the paper's grew by the ACK. "
-    "Standard slow start by the ACK is a claim of its own"
+_ONE_CELL = (
+    "The cell that is off is that of 10 MB at 50 Mbit/s: 2.96 s under both. The line needs 1.6 s of it, slow start the rest; into what the paper's 3.51 and "
+    "3.81 s went it does not say"
+)
+
+_KERNEL = (
+    "Today's Linux begins with 10 segments in place of 3, and grows by the packet: what slow start decides is two to three round trips shorter. Files whose "
+    "time is the line's are as in the table"
 )
 
 EXPERIMENT = Experiment(
@@ -136,7 +143,11 @@ EXPERIMENT = Experiment(
     assumptions=(
         *testbed.COMMON,
         "A buffer of one product: the paper does not say. A file's time is from the SYN to the last byte.",
-        "Simulated; the live kernel is not measured here.",
+    ),
+    grounds=("sim", "kernel"),
+    on_kernel=(
+        "By `headstart compare`: nginx sends, curl fetches over a new connection, five times each, once in a quick run. Today's kernel, with Reno after the start: it begins "
+        "with 10 segments and grows by the packet.",
     ),
     run=run,
     figure=figure,
@@ -146,20 +157,16 @@ EXPERIMENT = Experiment(
             "12 cells, 0.4 to 9.92 s (Table 3)",
             near_the_table("su_hystart"),
             share(f"the time is within {NUMBER_REPRODUCED:.0%} of the table's"),
-            dict.fromkeys((Verdict.PARTLY, Verdict.NOT), _BY_THE_ACK),
+            dict.fromkeys((Verdict.PARTLY, Verdict.NOT), _ONE_CELL),
+            dict.fromkeys((Verdict.PARTLY, Verdict.NOT), _KERNEL),
         ),
         Claim(
             "Standard slow start's times are those of the table",
             "12 cells, 0.4 to 9.62 s (Table 3)",
             near_the_table("su_standard"),
             share(f"the time is within {NUMBER_REPRODUCED:.0%} of the table's"),
-            dict.fromkeys((Verdict.PARTLY, Verdict.NOT), _BY_THE_ACK),
-        ),
-        Claim(
-            "So are they where slow start grows by the ACK, as in Linux 2.6.23",
-            "12 cells, 0.4 to 9.62 s (Table 3)",
-            near_the_table("reno", "su_standard"),
-            share(f"the time is within {NUMBER_REPRODUCED:.0%} of the table's"),
+            dict.fromkeys((Verdict.PARTLY, Verdict.NOT), _ONE_CELL),
+            dict.fromkeys((Verdict.PARTLY, Verdict.NOT), _KERNEL),
         ),
         Claim(
             "For 10 KB and 100 KB HyStart makes no difference",
@@ -180,8 +187,8 @@ EXPERIMENT = Experiment(
             share("the order is the table's, by 0.05 s or more"),
             dict.fromkeys(
                 (Verdict.PARTLY, Verdict.NOT),
-                "It is at 100 Mbit/s, where standard slow start runs into a timeout. At 50 Mbit/s its thousand losses cost nothing: SACK repairs them "
-                "while the link is full. At 10 Mbit/s HyStart does not leave before the loss (see hy7)",
+                "It is at 100 Mbit/s, where standard slow start runs into a timeout. At 10 and 50 Mbit/s its losses, 100 and 500 packets, cost nothing: SACK "
+                "repairs them while the link is full",
             ),
         ),
     ),

@@ -21,8 +21,8 @@ NAMES = {
     "su_westwood": "AStart",
     "su_packet_pair": "PSS",
     "su_vegas": "VStart",
-    "reno": "SS, per ACK",
-    "cubic": "CUBIC with SS, per ACK",
+    "reno": "SS",
+    "cubic": "CUBIC",
 }
 """As the paper calls them (5.2)."""
 
@@ -48,6 +48,7 @@ TRANSPORT = {
     "recovery": "sack",
     "receive_window": "1GB",  # 5.1: "a very large buffer"
     "hystart": False,  # CUBIC of 2.6.23 has none
+    "growth": "per-ack",  # tcp_abc = 0
 }
 
 RECEIVERS = {
@@ -66,8 +67,8 @@ COMMON = (
     "The sender is Linux 2.6.23's as far as it matters: initial window 3, SACK recovery by RFC 6675 (Linux had FACK and "
     "rate halving), Reno or CUBIC after slow start. Segments of 1448 bytes in packets of 1500.",
     "Hosts are infinitely fast: nothing that the paper explains by a CPU at 100 % can happen in the simulator.",
-    "Slow start of all start-ups grows by the packet that is acknowledged. Linux 2.6.23 (tcp_abc = 0) grew by the ACK, which "
-    "is half as fast with delayed ACKs: 1.5 times a round trip in place of 2.",
+    "The window grows by one packet an ACK, as Linux 2.6.23 did (tcp_abc = 0), whatever the ACK acknowledges: in slow start by 1.5 times "
+    "a round trip where every second packet is acknowledged. Today's Linux counts packets.",
 )
 
 SIZED = "Receive windows are without bound; the paper had them tuned up to twice the bandwidth-delay product."

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use headstart_core::{Connection, Event, EventKind, Path as KnownPath, why_help};
-use headstart_kernel::{CgroupId, FlowKey, KernelError, Prefix};
+use headstart_core::{Connection, Event, EventKind, Path as KnownPath, why_help, why_name};
+use headstart_kernel::{CgroupId, FlowKey, KernelError, LiveMemory, Prefix};
 
 use crate::config::{Action, RuleAction, Unit};
 use crate::daemon::Daemon;
+use crate::memory::Memory;
 use crate::protocol::Explanation;
-use crate::rules::ARM_BITS;
 
 /// RFC 6928: what the stack would begin with.
 const STACK_IW_PKTS: u32 = 10;
@@ -49,9 +49,18 @@ pub(crate) fn explain(
             (first, found) => first.or(found),
         };
     }
-    let path = known_path(daemon, addr)?;
+    let opening = Event {
+        kind: EventKind::Open as u8,
+        cwnd_pkts: STACK_IW_PKTS,
+        ssthresh_pkts: headstart_core::INFINITE_SSTHRESH,
+        mss_bytes: MSS_BYTES,
+        sack_ok: 1,
+        ..Event::default()
+    };
+    let known = known_path(daemon, addr, &opening)?;
     let mut explanation = Explanation {
-        path: path.map(|path| {
+        path: known.as_ref().map(|known| {
+            let path = &known.remembered;
             format!(
                 "window {} pkts, srtt {:.1} ms, learnt {} s ago",
                 path.cwnd_pkts,
@@ -88,15 +97,8 @@ pub(crate) fn explain(
         explanation.arm = Some(arm.name.clone());
         explanation.control = Some(arm.action.name().to_owned());
         if let (Action::Startup(params), None) = (&arm.action, &standing.off) {
-            let opening = Event {
-                kind: EventKind::Open as u8,
-                cwnd_pkts: STACK_IW_PKTS,
-                ssthresh_pkts: headstart_core::INFINITE_SSTHRESH,
-                mss_bytes: MSS_BYTES,
-                sack_ok: 1,
-                ..Event::default()
-            };
-            let verdict = Connection::new(*params).step(path.as_ref(), &opening);
+            let told = known.as_ref().map(|known| &known.told);
+            let verdict = Connection::new(*params).step(told, &opening);
             explanation.cwnd_pkts = (verdict.cwnd_pkts > 0).then_some(verdict.cwnd_pkts);
             explanation.why = Some(why_help(verdict.why).to_owned());
         }
@@ -108,17 +110,41 @@ fn below_root(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
 
-fn known_path(daemon: &Daemon, addr: IpAddr) -> Result<Option<KnownPath>, KernelError> {
+/// What is remembered, and what of it a start-up would be told.
+struct Known {
+    remembered: KnownPath,
+    told: KnownPath,
+}
+
+/// As the kernel asks: the longest prefix of which anything recent is known answers, also with a refusal.
+fn known_path(
+    daemon: &Daemon,
+    addr: IpAddr,
+    opening: &Event,
+) -> Result<Option<Known>, KernelError> {
     let addr = addr.to_canonical();
-    let bits = if addr.is_ipv4() {
-        ARM_BITS.0
+    let options = Memory::options(&daemon.config.memory);
+    let (lengths, most) = if addr.is_ipv4() {
+        (options.lengths_v4, 32)
     } else {
-        ARM_BITS.1
+        (options.lengths_v6, 128)
     };
-    let wanted = Prefix::of(addr, bits).to_string();
-    let paths = daemon.kernel.paths()?;
-    let found = paths
-        .into_iter()
-        .find(|entry| entry.prefix.to_string() == wanted);
-    Ok(found.map(|entry| entry.path))
+    let memory = daemon.kernel.path_memory()?;
+    let now_ns = LiveMemory::now_ns();
+    let mut stale = None;
+    for bits in (0..=most).rev().filter(|bits| lengths.has(*bits, most)) {
+        let lesson = memory.get(Prefix::of(addr, bits))?;
+        let Some(lesson) = lesson.filter(|lesson| !lesson.is_forgotten()) else {
+            continue;
+        };
+        let remembered = lesson.entry(now_ns).path;
+        let mut told = remembered;
+        let why = options.params.recall(&mut told, opening);
+        let known = Known { remembered, told };
+        if why_name(why) != "path-stale" {
+            return Ok(Some(known));
+        }
+        stale.get_or_insert(known);
+    }
+    Ok(stale)
 }

@@ -15,9 +15,18 @@ use crate::protocol::{MemoryStatus, SiteReport};
 /// How often the paths are counted, at the most.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 /// What a kill -9 can lose at the most.
-const SAVE_EVERY_NS: u64 = 30_000_000_000;
-/// Going through a million paths takes time: no more than a twentieth of a processor.
+const SAVE_EVERY: Duration = Duration::from_secs(30);
+/// Going through a million paths takes time: no more than a twentieth of a processor, each.
 const SHARE: u32 = 20;
+
+/// How long to wait after what took so long, `usual` at the least.
+fn rest(usual: Duration, took_ns: u64) -> Duration {
+    usual.max(Duration::from_nanos(took_ns) * SHARE)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
 
 /// What the thread has done.
 #[derive(Debug, Default)]
@@ -183,17 +192,18 @@ struct Saver {
 
 impl Saver {
     fn work(mut self, stopped: &Receiver<()>) {
-        let mut saved_ns = LiveMemory::now_ns();
+        let mut next_save_ns = LiveMemory::now_ns() + nanos(SAVE_EVERY);
         loop {
             let began_ns = LiveMemory::now_ns();
             self.count();
-            let now_ns = LiveMemory::now_ns();
-            if now_ns.saturating_sub(saved_ns) >= SAVE_EVERY_NS {
-                saved_ns = now_ns;
+            let counted_ns = LiveMemory::now_ns();
+            if counted_ns >= next_save_ns {
                 self.save();
+                let saved_ns = LiveMemory::now_ns();
+                next_save_ns =
+                    saved_ns + nanos(rest(SAVE_EVERY, saved_ns.saturating_sub(counted_ns)));
             }
-            let took = Duration::from_nanos(now_ns.saturating_sub(began_ns));
-            let wait = COUNT_EVERY.max(took * SHARE);
+            let wait = rest(COUNT_EVERY, counted_ns.saturating_sub(began_ns));
             if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
                 return self.save();
             }

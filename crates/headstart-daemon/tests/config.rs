@@ -161,3 +161,44 @@ fn the_values_of_a_buckets_options_are_not_printed() {
     let printed = format!("{config:?}");
     assert!(printed.contains("aws_secret_access_key") && !printed.contains("hush"));
 }
+
+#[test]
+fn the_path_memory_is_kept_by_itself_and_shared_when_told() {
+    let memory = parse("[daemon]\nstate_dir = \"/x\"").unwrap().memory;
+    assert_eq!(memory.file.unwrap().to_str(), Some("/x/paths.sqlite"));
+    assert!(memory.site.is_none());
+    let text = "[memory]\nfile = \"none\"\nmax_paths = 1000000\nparams = { lifetime_s = 60 }\n\
+                url = \"redis://:secret@10.0.0.9/2\"";
+    let memory = parse(text).unwrap().memory;
+    assert_eq!((memory.file, memory.max_paths), (None, 1_000_000));
+    assert_eq!(memory.params.get("lifetime_s"), Some(60));
+    let shown = format!("{:?}", memory.site);
+    assert_eq!(shown, "Some(redis://10.0.0.9:6379/2)");
+}
+
+#[test]
+fn what_is_wrong_with_the_path_memory_is_told_and_never_the_password() {
+    let refusals = [
+        (
+            "url = \"http://:secret@h\"",
+            "headstart.toml:2: \"url\" in [memory]",
+        ),
+        (
+            "url = \"redis://:secret@h\"\nauthorities = \"/ca.pem\"",
+            "authorities are for TLS",
+        ),
+        ("authorities = \"/ca.pem\"", "there is no url"),
+        ("max_paths = 10", "from 1000 to 4000000"),
+        (
+            "params = { lifetime_s = 0 }",
+            "must be 1 to 604800 s (got 0)",
+        ),
+        ("params = { lifetime = 9 }", "did you mean \"lifetime_s\"?"),
+        ("ulr = \"redis://:secret@h\"", "unknown key \"ulr\" in [memory]"),
+    ];
+    for (text, expected) in refusals {
+        let refused = parse(&format!("[memory]\n{text}")).unwrap_err();
+        assert!(refused.contains(expected), "{refused}");
+        assert!(!refused.contains("secret"), "{refused}");
+    }
+}

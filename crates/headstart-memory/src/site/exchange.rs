@@ -95,6 +95,8 @@ pub(crate) struct Exchange<L> {
     came: HashMap<Prefix, u64>,
     /// Told, and not taken: another had changed them since we looked.
     unsettled: HashSet<Prefix>,
+    /// How long the last look through our own memory took.
+    pub(crate) look_ns: u64,
     pub(crate) counts: Counts,
 }
 
@@ -110,12 +112,9 @@ impl<L: Local> Exchange<L> {
             joining: true,
             came: HashMap::new(),
             unsettled: HashSet::new(),
+            look_ns: 0,
             counts: Counts::default(),
         }
-    }
-
-    pub(crate) fn now_ns(&self) -> u64 {
-        self.local.now_ns()
     }
 
     /// Takes what others learnt. True: there is more.
@@ -224,6 +223,7 @@ impl<L: Local> Exchange<L> {
                 }
             }
         })?;
+        self.look_ns = self.local.now_ns().saturating_sub(looked_ns);
         if waiting.len() > MOST_WAITING {
             keep_oldest(&mut waiting);
             more = true;

@@ -164,12 +164,11 @@ struct Sharing<L> {
 impl<L: Local> Sharing<L> {
     fn work(mut self, stopped: &Receiver<()>) {
         loop {
-            let began_ns = self.exchange_now();
             let done = self.round();
-            let took = Duration::from_nanos(self.exchange_now().saturating_sub(began_ns));
+            let look = Duration::from_nanos(self.exchange.look_ns);
             let wait = match &done {
                 Ok(true) => Duration::ZERO,
-                Ok(false) => ROUND.max(took * LOOK_SHARE),
+                Ok(false) => ROUND.max(look * LOOK_SHARE),
                 Err(_) => self.retry,
             };
             self.tell(done);
@@ -177,10 +176,6 @@ impl<L: Local> Sharing<L> {
                 return;
             }
         }
-    }
-
-    fn exchange_now(&self) -> u64 {
-        self.exchange.now_ns()
     }
 
     /// True: there is more to exchange.
@@ -198,46 +193,36 @@ impl<L: Local> Sharing<L> {
         Ok(more || self.exchange.push(link)?)
     }
 
-    /// Into status and log.
-    fn tell(&mut self, done: Result<bool, ExchangeError>) {
-        let (state, why) = match done {
-            Ok(_) if self.full_rounds > 0 => (SiteState::Full, None),
+    /// What the outcome of a round means for the next one.
+    fn judge(&mut self, done: Result<bool, ExchangeError>) -> (SiteState, Option<String>) {
+        let error = match done {
+            Ok(_) if self.full_rounds > 0 => return (SiteState::Full, None),
             Ok(_) => {
                 self.retry = FIRST_RETRY;
-                (SiteState::Shared, None)
+                return (SiteState::Shared, None);
             }
-            Err(error) => {
-                let why = Some(error.to_string());
-                match error {
-                    ExchangeError::Link(LinkError::Full(_)) => {
-                        // The connection is good, and what others told can be read.
-                        self.full_rounds = FULL_ROUNDS;
-                        (SiteState::Full, why)
-                    }
-                    ExchangeError::Link(LinkError::Unreachable(_)) => {
-                        self.link = None;
-                        (SiteState::Unreachable, why)
-                    }
-                    _ => {
-                        self.link = None;
-                        (SiteState::Refused, why)
-                    }
-                }
-            }
+            Err(error) => error,
         };
-        let failed = why.is_some();
-        if failed && state != SiteState::Full {
-            self.retry = (self.retry * 2).min(LAST_RETRY);
+        let why = Some(error.to_string());
+        if let ExchangeError::Link(LinkError::Full(_)) = error {
+            // The connection is good, and what others told can be read.
+            self.full_rounds = FULL_ROUNDS;
+            return (SiteState::Full, why);
         }
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = status.state;
-        status.state = state;
-        if failed || state == SiteState::Shared {
-            status.why = why;
+        // What it would say next may be the answer to what was asked before.
+        self.link = None;
+        self.retry = (self.retry * 2).min(LAST_RETRY);
+        match error {
+            ExchangeError::Link(LinkError::Unreachable(_)) => (SiteState::Unreachable, why),
+            _ => (SiteState::Refused, why),
         }
-        status.exchanges += u64::from(!failed);
-        status.failures += u64::from(failed);
+    }
+
+    /// Into status and log.
+    fn tell(&mut self, done: Result<bool, ExchangeError>) {
+        let (state, why) = self.judge(done);
         let counts = &self.exchange.counts;
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.rejected > 0 && status.rejected == 0 {
             let what = counts.last_rejected.as_deref().unwrap_or_default();
             tracing::warn!(
@@ -245,27 +230,34 @@ impl<L: Local> Sharing<L> {
                 self.url
             );
         }
-        status.told = counts.told;
-        status.taken = counts.taken;
-        status.capped = counts.capped;
-        status.rejected = counts.rejected;
-        status.last_rejected.clone_from(&counts.last_rejected);
         if counts.emptied > status.emptied {
             tracing::warn!(
                 "the shared memory {} was emptied; all is told again",
                 self.url
             );
         }
-        status.emptied = counts.emptied;
-        if state == before {
-            return;
+        if state != status.state {
+            match &why {
+                Some(why) => tracing::warn!(
+                    "the shared memory {}: {why}; what is known here goes on",
+                    self.url
+                ),
+                None => tracing::info!("the shared memory {}: {}", self.url, state.name()),
+            }
         }
-        match &status.why {
-            Some(why) if failed => tracing::warn!(
-                "the shared memory {}: {why}; what is known here goes on",
-                self.url
-            ),
-            _ => tracing::info!("the shared memory {}: {}", self.url, state.name()),
-        }
+        let failed = why.is_some();
+        *status = SiteStatus {
+            state,
+            // Between two attempts to tell, a full store is full for the same reason.
+            why: why.or_else(|| status.why.take().filter(|_| state == SiteState::Full)),
+            told: counts.told,
+            taken: counts.taken,
+            capped: counts.capped,
+            rejected: counts.rejected,
+            last_rejected: counts.last_rejected.clone(),
+            emptied: counts.emptied,
+            exchanges: status.exchanges + u64::from(!failed),
+            failures: status.failures + u64::from(failed),
+        };
     }
 }

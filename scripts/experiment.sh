@@ -6,12 +6,12 @@ set -euo pipefail
 
 usage() {
 	cat <<'TEXT'
-usage: scripts/experiment.sh ab|aa|harm|all [--seconds S] [--paths N] [--clients N] [--seed N] [--out DIR]
+usage: scripts/experiment.sh ab|aa|harm|all [--seconds S] [--paths N] [--clients N] [--seed N] [--shallow] [--out DIR]
 
   ab      an initial window of 3 against one of 10
   aa      the same for both arms: no difference may be found
   harm    an initial window of 100, until the guard turns it off
-  all     these three, one after another (the default; about twelve minutes)
+  all     these three, one after another (the default; about eight minutes)
 
 Beside --out DIR (results/experiment/KIND): records/, report.html, ab.json, ab.txt, figures/, run.json.
 TEXT

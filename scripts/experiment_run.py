@@ -29,8 +29,9 @@ FIRST_NETWORK = 100
 LEAST_RATE_BITS_PER_S = 128_000
 """Of a path; slower ones of the population would make too few transfers in the time there is."""
 
-BUFFER_PKTS = (12, 18, 27, 40, 60, 90)
-"""Of the paths, in turn: the shallow ones overflow when a page's connections begin at once."""
+SHALLOW_PKTS = (12, 18, 27, 40, 60, 90)
+"""Buffers of the paths for an arm that is to do harm, in turn. The others have the population's,
+64 to 256 KiB: those hold 100 packets of a page that is not even as long."""
 
 PATIENCE_S = 30.0
 
@@ -94,15 +95,17 @@ class RunError(Exception):
     """The run cannot go on; the text says why and what to do."""
 
 
-def draw_links(count: int, seed: int) -> list[Link]:
-    """Rates and round-trip times of the paper's clients (AvgDC), buffers of ours."""
+def draw_links(count: int, seed: int, *, shallow: bool) -> list[Link]:
+    """Rates, round-trip times and buffers of the paper's clients (AvgDC)."""
     people = clients(AVG, count, seed)
     return [
         Link(
             lane=row["client"],
             rate_bits_per_s=max(round(row["bandwidth_bits_per_s"]), LEAST_RATE_BITS_PER_S),
             rtt_us=max(round(1000 * row["rtt_ms"]), 1000),
-            buffer_pkts=BUFFER_PKTS[row["client"] % len(BUFFER_PKTS)],
+            buffer_pkts=SHALLOW_PKTS[row["client"] % len(SHALLOW_PKTS)]
+            if shallow
+            else row["buffer_pkts"],
         )
         for row in people.iter_rows(named=True)
     ]
@@ -203,7 +206,7 @@ def start_daemon(program: Path, at: Path, config: Path) -> subprocess.Popen:
 
 def run(program: Path, at: Path, given: argparse.Namespace) -> dict:
     """The whole run; what it was."""
-    links = draw_links(given.paths, given.seed)
+    links = draw_links(given.paths, given.seed, shallow=given.shallow or given.kind == "harm")
     with ExitStack() as cleanup:
         cgroup = cgroup_root() / f"headstart-experiment-{os.getpid()}"
         cgroup.mkdir()
@@ -314,13 +317,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/experiment.sh", description=__doc__)
     parser.add_argument("kind", choices=KINDS, help="IW 3 against 10; alike arms; a harmful arm")
     parser.add_argument("--out", type=Path, help="default: results/experiment/KIND")
-    parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--paths", type=int, default=40, help="at most 100")
-    parser.add_argument("--clients", type=int, default=60, help="prefixes a path, at most 250")
+    parser.add_argument("--seconds", type=float, help="default: 150; 100 for harm")
+    parser.add_argument("--paths", type=int, default=40, help="1 to 100")
+    parser.add_argument("--clients", type=int, default=60, help="of a path, 1 to 250")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--program", type=Path, help="default: target/release/headstart")
+    parser.add_argument("--shallow", action="store_true", help="buffers of 12 to 90 packets")
     parser.add_argument("--records-only", action="store_true", help="leave the analysis for later")
     given = parser.parse_args()
+    if not (1 <= given.paths <= 100 and 1 <= given.clients <= 250):  # noqa: PLR2004 (addresses)
+        parser.error("--paths takes 1 to 100, --clients 1 to 250")
+    given.seconds = given.seconds or (100 if given.kind == "harm" else 150)
     at = (given.out or ROOT / "results" / "experiment" / given.kind).resolve()
     try:
         program = find_program(given.program)
@@ -328,7 +335,7 @@ def main() -> int:
             if shutil.which(needed) is None:
                 raise RunError(f"{needed} is not there; run scripts/setup.sh demo")
         if at.is_dir() and any(at.iterdir()):
-            if not (at / "run.json").is_file():
+            if not (at / "headstart.toml").is_file():
                 raise RunError(f"{at} holds something that is no run; choose another --out")
             shutil.rmtree(at)
         at.mkdir(parents=True, exist_ok=True)
@@ -345,6 +352,10 @@ def main() -> int:
         print(at)
     except RunError as error:
         print(f"scripts/experiment.sh: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        place = error.filename or at
+        print(f"scripts/experiment.sh: {place}: {error.strerror or error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

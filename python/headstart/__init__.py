@@ -2,7 +2,8 @@
 
 `startups` lists the start-ups, `load_scenario` reads a scenario file, `simulate` and `sweep`
 simulate one or many, `load_results` reads what a verb of `headstart` wrote with `--out`,
-`headstart.report` makes a page of it, and `headstart.reproduce` holds the papers' experiments.
+`headstart.report` makes a page of it, `headstart.reproduce` holds the papers' experiments, and
+`headstart.ab` compares the arms of an experiment by the daemon's records.
 """
 
 from headstart._native import ScenarioError, load_scenario, startups

@@ -77,6 +77,9 @@ def table(traffic: Traffic) -> pl.DataFrame:
             "retransmitted_bytes": whole(MSS_BYTES * again, pl.UInt64),
             "rto_count": whole(chance.random(n) < 0.01, pl.UInt32),
             "rtt_min_us": whole(1000 * rtt_ms, pl.UInt32),
+            "rtt_start_us": pl.Series(np.where(chance.random(n) < 0.9, 1010 * rtt_ms, np.nan))
+            .fill_nan(None)
+            .cast(pl.UInt32),
             "initial_cwnd_pkts": whole(np.where(arm, 10, 3), pl.UInt32),
             "delivery_rate_bytes_per_s": whole(
                 rate_bits_per_s[prefix] / 8 * chance.uniform(0.5, 1, n), pl.UInt64

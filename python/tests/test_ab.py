@@ -337,6 +337,7 @@ def test_whatever_the_records_hold_there_is_an_answer_or_an_error(
         "bytes": [0, 1, 10**12],
         "retransmitted_bytes": [0, 10**12],
         "rtt_min_us": [None, 0, 2**32 - 1],
+        "rtt_start_us": [None, 0, 2**32 - 1],
         "delivery_rate_bytes_per_s": [None, 0, 10**11],
         "mss_bytes": [0, 536, 8960],
         "receiver_initial_window_bytes": [0, 2**31 - 1],

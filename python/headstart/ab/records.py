@@ -19,6 +19,7 @@ COLUMNS = {
     "retransmitted_bytes": pl.UInt64,
     "rto_count": pl.UInt32,
     "rtt_min_us": pl.UInt32,
+    "rtt_start_us": pl.UInt32,
     "initial_cwnd_pkts": pl.UInt32,
     "delivery_rate_bytes_per_s": pl.UInt64,
     "receiver_initial_window_bytes": pl.UInt32,
@@ -68,7 +69,9 @@ class Transfers:
         arm: Place in `arms`.
         prefixes: Names, sorted.
         prefix: Place in `prefixes`.
-        rtt_us: The least of the transfer; NaN where there was no sample.
+        rtt_us: The least of the transfer and of what was known at its beginning, which for the
+            first of a connection is the handshake's, as in the paper: what the arm itself puts into
+            a queue is not in it. NaN where there was no sample.
         first: The first of its connection.
         rate_bytes_per_s: The delivery rate; 0 where there was none.
         segments: `bytes` in segments of one MSS, rounded up.
@@ -269,7 +272,7 @@ def load(source: Source, rule: str | None = None, *, split_seed: int | None = No
         bytes=_whole(done, "bytes", np.int64),
         retransmitted_bytes=_whole(done, "retransmitted_bytes", np.int64),
         rto_count=_whole(done, "rto_count", np.int32),
-        rtt_us=done["rtt_min_us"].cast(pl.Float32).fill_null(float("nan")).to_numpy(),
+        rtt_us=_rtt_us(done),
         first=(done["transfer_index"] == 0).to_numpy(),
         rate_bytes_per_s=_whole(done, "delivery_rate_bytes_per_s", np.int64),
         segments=_segments(done),
@@ -350,6 +353,11 @@ def _split(prefixes: int, seed: int) -> NDArray[np.int8]:
 
 def _whole(table: pl.DataFrame, name: str, dtype: type) -> NDArray:
     return table[name].fill_null(0).to_numpy().astype(dtype)
+
+
+def _rtt_us(table: pl.DataFrame) -> NDArray[np.float32]:
+    least = table.select(pl.min_horizontal("rtt_min_us", "rtt_start_us").cast(pl.Float32))
+    return least.to_series().fill_null(float("nan")).to_numpy()
 
 
 def _segments(table: pl.DataFrame) -> NDArray[np.int32]:

@@ -20,10 +20,12 @@ SELECT
     CAST(r.bytes AS DOUBLE) AS bytes,
     CAST(r.retransmitted_bytes AS DOUBLE) AS retransmitted_bytes,
     CAST(r.rto_count AS DOUBLE) AS rto_count,
-    CAST(r.rtt_min_us AS DOUBLE) / 1000 AS rtt_ms,
+    -- Of the first transfer of a connection the handshake's counts, too, as in the paper.
+    least(CAST(r.rtt_min_us AS DOUBLE), CAST(r.rtt_start_us AS DOUBLE)) / 1000 AS rtt_ms,
     CAST(r.receiver_initial_window_bytes AS DOUBLE) AS receiver_window_bytes,
     b.kbit_per_s,
-    b.kbit_per_s * CAST(r.rtt_min_us AS DOUBLE) / 8000 AS bdp_bytes,
+    b.kbit_per_s * least(CAST(r.rtt_min_us AS DOUBLE), CAST(r.rtt_start_us AS DOUBLE)) / 8000
+        AS bdp_bytes,
     ceil(CAST(r.bytes AS DOUBLE) / greatest(CAST(r.mss_bytes AS DOUBLE), 1)) AS segments,
     r.transfer_index = 0 AS first_of_connection
 FROM records AS r

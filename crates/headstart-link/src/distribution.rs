@@ -22,6 +22,8 @@ pub trait Quantity:
 {
     /// Texts that would do, for messages: three amounts, from small to large.
     const EXAMPLES: [&'static str; 3];
+    /// The models of [`Law::Model`] in this unit: name, and table as in [`Empirical`].
+    const MODELS: &'static [(&'static str, &'static str)] = &[];
     /// From the smallest unit.
     fn from_whole(whole: u64) -> Self;
     /// In the smallest unit.
@@ -30,6 +32,13 @@ pub trait Quantity:
 
 impl Quantity for Span {
     const EXAMPLES: [&'static str; 3] = ["5ms", "10ms", "1s"];
+    const MODELS: &'static [(&'static str, &'static str)] = &[
+        (
+            "mah-1997",
+            include_str!("distribution/models/mah-1997.think.csv"),
+        ),
+        ("surge", include_str!("distribution/models/surge.think.csv")),
+    ];
 
     fn from_whole(ns: u64) -> Span {
         Span::from_ns(ns)
@@ -67,6 +76,9 @@ pub enum Law<Q> {
     },
     /// As measured: `empirical:FILE`, see [`Empirical`].
     Empirical(Empirical<Q>),
+    /// As the literature has it: `model:NAME`. What is drawn tells which of the model's distributions it
+    /// is: the sizes of files, their number, or a pause.
+    Model(Empirical<Q>),
 }
 
 /// A distribution of amounts. What is drawn is rounded to whole numbers of the smallest unit.
@@ -173,7 +185,9 @@ impl<Q: Quantity> Distribution<Q> {
                 whole(scale * (1.0 - unit * below).powf(-1.0 / shape))
             }
             Sampler::Empirical => match &self.law {
-                Law::Empirical(empirical) => return empirical.at(StandardUniform.sample(draws)),
+                Law::Empirical(empirical) | Law::Model(empirical) => {
+                    return empirical.at(StandardUniform.sample(draws));
+                }
                 _ => 0,
             },
         })
@@ -220,7 +234,7 @@ impl Sampler {
                     },
                 }
             }
-            Law::Empirical(_) => Sampler::Empirical,
+            Law::Empirical(_) | Law::Model(_) => Sampler::Empirical,
         })
     }
 }
@@ -249,6 +263,20 @@ fn law<Q: Quantity>(
         let found = read(file).map_err(|why| format!("{file}: {why}"))?;
         return Empirical::parse(file, &found).map(Law::Empirical);
     }
+    if kind == "model" {
+        let name = rest.trim();
+        let found = Q::MODELS.iter().find(|(known, _)| *known == name);
+        return match found {
+            Some((_, table)) => Empirical::parse(name, table).map(Law::Model),
+            None => {
+                let known: Vec<&str> = Q::MODELS.iter().map(|(known, _)| *known).collect();
+                Err(format!(
+                    "no model {name:?} of this: known are {}",
+                    known.join(", ")
+                ))
+            }
+        };
+    }
     let words: Vec<&str> = rest.split(',').map(str::trim).collect();
     let amount = |text: &str| text.parse::<Q>().map_err(|why| why.to_string());
     let number = |text: &str| text.parse::<Number>();
@@ -274,7 +302,7 @@ fn law<Q: Quantity>(
             Err(format!("{kind} has two parameters"))
         }
         _ => Err(format!(
-            "no kind {kind:?}: known are fixed, uniform, exp, normal, lognormal, pareto, empirical"
+            "no kind {kind:?}: known are fixed, uniform, exp, normal, lognormal, pareto, empirical, model"
         )),
     }
 }
@@ -295,6 +323,7 @@ impl<Q: Quantity> fmt::Display for Law<Q> {
                 }
             }
             Law::Empirical(empirical) => write!(f, "empirical:{}", empirical.name()),
+            Law::Model(empirical) => write!(f, "model:{}", empirical.name()),
         }
     }
 }

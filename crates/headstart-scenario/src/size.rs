@@ -28,6 +28,10 @@ impl ByteSize {
 /// Sizes can be drawn by lot: `Distribution<ByteSize>` reads `exp:10KiB`.
 impl Quantity for ByteSize {
     const EXAMPLES: [&'static str; 3] = ["1KiB", "10KiB", "1MB"];
+    const MODELS: &'static [(&'static str, &'static str)] = &[
+        ("mah-1997", include_str!("models/mah-1997.bytes.csv")),
+        ("surge", include_str!("models/surge.bytes.csv")),
+    ];
 
     fn from_whole(bytes: u64) -> Self {
         Self(bytes)
@@ -61,6 +65,10 @@ impl fmt::Display for Count {
 
 impl Quantity for Count {
     const EXAMPLES: [&'static str; 3] = ["1", "4", "20"];
+    const MODELS: &'static [(&'static str, &'static str)] = &[
+        ("mah-1997", include_str!("models/mah-1997.objects.csv")),
+        ("surge", include_str!("models/surge.objects.csv")),
+    ];
 
     fn from_whole(number: u64) -> Count {
         Count(number)
@@ -251,5 +259,34 @@ mod tests {
                 .to_string()
                 .contains("write it like \"fixed:10KiB\"")
         );
+    }
+
+    /// Mah: the median reply has 2 kB, a tenth are larger than 12 kB, and half of all documents are one
+    /// file. Surge: the body's median is exp(9.357), and 7 % are larger than 133 kB.
+    #[test]
+    fn the_models_of_the_literature_have_its_quantiles() {
+        use headstart_link::{Distribution, Draws};
+        fn quantiles<Q: Quantity>(text: &str) -> [u64; 3] {
+            let drawn: Distribution<Q> = text.parse().unwrap();
+            assert_eq!(drawn.to_string(), text);
+            let mut draws = Draws::new(1, 0);
+            let mut all: Vec<u64> = (0..20_000)
+                .map(|_| drawn.sample(&mut draws).whole())
+                .collect();
+            all.sort_unstable();
+            [10_000, 18_000, 18_600].map(|index| all[index])
+        }
+        let near = |found: u64, expected: f64| (found as f64 / expected - 1.0).abs() < 0.06;
+        let [median, tenth, _] = quantiles::<ByteSize>("model:mah-1997");
+        assert!(
+            near(median, 2112.0) && near(tenth, 12_581.0),
+            "{median} {tenth}"
+        );
+        let [_, _, tail] = quantiles::<ByteSize>("model:surge");
+        assert!(near(tail, 133_000.0), "{tail}");
+        assert_eq!(quantiles::<Count>("model:mah-1997")[..2], [1, 6]);
+        assert_eq!(quantiles::<Count>("model:surge")[..2], [1, 2]);
+        let refused = "model:zipf".parse::<Distribution<ByteSize>>().unwrap_err();
+        assert!(refused.to_string().contains("known are mah-1997, surge"));
     }
 }

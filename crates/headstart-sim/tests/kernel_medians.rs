@@ -43,7 +43,9 @@ const KERNEL: [Measured; 12] = [
 ];
 
 /// The path's own lateness, 70 to 150 us a round trip, is in the kernel's numbers and not in these:
-/// so one percent is asked where five would be allowed.
+/// so one percent is asked where five would be allowed. Not of transfers that lose 1700 packets: the last
+/// 55 of them are lost from the transfer's own tail, and whether three of these are sent again in this
+/// round trip or in the next is 50 ms (the kernel itself took 1695 to 1820 ms in docs/validation.md).
 #[test]
 fn a_fresh_connection_takes_as_long_as_on_the_kernel_and_loses_as_much() {
     for cell in KERNEL {
@@ -65,7 +67,8 @@ fn a_fresh_connection_takes_as_long_as_on_the_kernel_and_loses_as_much() {
             "{:?}, {} bytes: {took_ms} ms, {drops} drops",
             cell.avoidance, cell.bytes
         );
-        assert!((took_ms / cell.median_ms - 1.0).abs() < 0.01, "{what}");
+        let allowed = if cell.drops > 0 { 0.03 } else { 0.01 };
+        assert!((took_ms / cell.median_ms - 1.0).abs() < allowed, "{what}");
         assert!(
             drops.abs_diff(cell.drops) <= (cell.drops / 100).max(5),
             "{what}"

@@ -1,0 +1,150 @@
+//! Records from the kernel to the files at the highest rate that this machine makes transfers: clients and servers in
+//! threads of this process send a byte to and fro over loopback, each answer is a transfer that is recorded, and the
+//! daemon's loop empties the kernel's buffer ten times a second and writes once a second. No start-up is registered.
+//!
+//! `cargo run --release -p headstart-daemon --example record_flood [PAIRS [SECONDS]]` (as root)
+
+use std::error::Error;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headstart_daemon::{Records, Row, Stats, Store, Wall};
+use headstart_kernel::{Arm, Cgroup, Kernel, Options, Policy, PolicySpec, Rule, SHARE_ONE};
+
+/// What `daemon.rs` uses.
+const STEP: Duration = Duration::from_millis(100);
+const STEPS_PER_ROUND: u64 = 10;
+const STEP_NS: u64 = 100_000_000;
+const RECORD_ROOM_BYTES: u32 = 1 << 24;
+
+fn to_and_fro(
+    listener: &TcpListener,
+    done: &AtomicU64,
+    ended: &AtomicBool,
+) -> Result<(), std::io::Error> {
+    let mut client = TcpStream::connect(listener.local_addr()?)?;
+    let (mut server, _) = listener.accept()?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let mut byte = [0];
+    while !ended.load(Ordering::Relaxed) {
+        client.write_all(b"?")?;
+        server.read_exact(&mut byte)?;
+        server.write_all(b"!")?;
+        client.read_exact(&mut byte)?;
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// For the connections of one of our ports, as on a server.
+fn rule(id: u32, port: u16) -> Rule {
+    Rule {
+        id,
+        cgroup: None,
+        ifindex: None,
+        ports: (port, port),
+        destination: None,
+        records: true,
+        by_connection: false,
+        arms: vec![Arm {
+            share: SHARE_ONE,
+            ..Arm::default()
+        }],
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let pairs: u32 = arguments.next().map_or(Ok(2), |text| text.parse())?;
+    let seconds: u64 = arguments.next().map_or(Ok(20), |text| text.parse())?;
+    let cgroup = Cgroup::create()?;
+    let own = std::fs::read_to_string("/proc/self/cgroup")?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::"));
+    let root = cgroup.path().parent().ok_or("a cgroup has a parent")?;
+    let home = root.join(own.unwrap_or("/").trim_start_matches('/'));
+    let pid = std::process::id().to_string();
+    std::fs::write(cgroup.path().join("cgroup.procs"), &pid)?;
+
+    let listeners = (0..pairs).map(|_| TcpListener::bind("127.0.0.1:0"));
+    let listeners: Vec<TcpListener> = listeners.collect::<Result<_, _>>()?;
+    let options = Options {
+        transfer_room_bytes: RECORD_ROOM_BYTES,
+        ..Options::default()
+    };
+    let kernel = Kernel::load(&options)?;
+    let ports = listeners.iter().map(|l| l.local_addr().map(|at| at.port()));
+    let ports: Vec<u16> = ports.collect::<Result<_, _>>()?;
+    let mut policy = Policy::attach(&kernel, cgroup.path())?;
+    policy.apply(&PolicySpec {
+        salt: 0,
+        sample: SHARE_ONE,
+        arm_bits_v4: 24,
+        arm_bits_v6: 48,
+        rules: (1..).zip(ports).map(|(id, port)| rule(id, port)).collect(),
+    })?;
+
+    let dir = tempfile::tempdir()?;
+    let (mut store, _) = Store::open(Records {
+        dir: dir.path().to_owned(),
+        sample_percent: 100,
+        rotate: Duration::from_secs(3600),
+        rotate_bytes: 256 << 20,
+        bucket: None,
+    })?;
+    let (done, ended) = (
+        Arc::new(AtomicU64::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let threads: Vec<_> = listeners
+        .into_iter()
+        .map(|listener| {
+            let (done, ended) = (Arc::clone(&done), Arc::clone(&ended));
+            thread::spawn(move || to_and_fro(&listener, &done, &ended))
+        })
+        .collect();
+    let wall = Wall::at(1_700_000_000_000_000_000, 0);
+    let mut stats = Stats::default();
+    let mut taken = 0_u64;
+    let began = Instant::now();
+    for step in 1..=seconds * STEPS_PER_ROUND {
+        thread::sleep(STEP);
+        let now_ns = step * STEP_NS;
+        for transfer in policy.take_transfers()? {
+            let row = Row::new(
+                transfer,
+                &wall,
+                "web".to_owned(),
+                "all".to_owned(),
+                (24, 48),
+            );
+            stats.add(now_ns, &row);
+            store.take([row]);
+            taken += 1;
+        }
+        if step % STEPS_PER_ROUND == 0 {
+            store.flush(now_ns, wall.us(now_ns))?;
+        }
+    }
+    let took_s = began.elapsed().as_secs_f64();
+    let made = done.load(Ordering::Relaxed);
+    ended.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().map_err(|_| "a thread panicked")??;
+    }
+    store.close()?;
+    std::fs::write(home.join("cgroup.procs"), &pid)?;
+    let counts = policy.counts()?;
+    println!(
+        "{:.0} transfers/s for {took_s:.1} s; {taken} taken, {} lost, {} rows written, {} dropped",
+        made as f64 / took_s,
+        counts.records_lost,
+        store.counts().rows_written,
+        store.counts().rows_dropped
+    );
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! Records that find no room: each is counted, and none is lost that is not.
+
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+
+use headstart_kernel::{
+    Arm, Cgroup, Kernel, Options, Policy, PolicySpec, Rule, SHARE_ONE, Transfer,
+};
+
+const ROOM_BYTES: u32 = 1 << 12;
+/// 144 bytes and 8 before them (`BPF_RINGBUF_HDR_SZ`).
+const ROOM_RECORDS: usize = (ROOM_BYTES / 152) as usize;
+
+/// Question and answer: each answer is a transfer of the server, which ends with the next question's ACK.
+fn answers(client: &mut TcpStream, server: &mut TcpStream, number: usize) {
+    let mut byte = [0];
+    for _ in 0..number {
+        client.write_all(b"?").unwrap();
+        server.read_exact(&mut byte).unwrap();
+        server.write_all(b"!").unwrap();
+        client.read_exact(&mut byte).unwrap();
+    }
+}
+
+/// This process is in a cgroup, until the value is dropped: sockets that it opens then are the cgroup's.
+struct Inside {
+    home: PathBuf,
+}
+
+impl Inside {
+    fn of(cgroup: &Cgroup) -> Inside {
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let own = own
+            .lines()
+            .find_map(|line| line.strip_prefix("0::"))
+            .unwrap();
+        let root = cgroup.path().parent().unwrap();
+        let pid = std::process::id().to_string();
+        fs::write(cgroup.path().join("cgroup.procs"), pid).unwrap();
+        Inside {
+            home: root.join(own.trim_start_matches('/')),
+        }
+    }
+}
+
+/// Or the end of the cgroup would be that of this process.
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let pid = std::process::id().to_string();
+        fs::write(self.home.join("cgroup.procs"), pid).unwrap();
+    }
+}
+
+#[test]
+fn what_finds_no_room_is_counted_and_with_room_nothing_is_lost() {
+    // No name is registered: no lock is needed.
+    let Some(kernel): Option<Kernel> = support::kernel(&Options {
+        transfer_room_bytes: ROOM_BYTES,
+        ..Options::default()
+    }) else {
+        return;
+    };
+    let cgroup = Cgroup::create().unwrap();
+    let inside = Inside::of(&cgroup);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut policy = Policy::attach(&kernel, cgroup.path()).unwrap();
+    policy
+        .apply(&PolicySpec {
+            salt: 0,
+            sample: SHARE_ONE,
+            arm_bits_v4: 24,
+            arm_bits_v6: 48,
+            rules: vec![Rule {
+                id: 1,
+                cgroup: None,
+                ifindex: None,
+                ports: (to.port(), to.port()),
+                destination: None,
+                records: true,
+                by_connection: false,
+                arms: vec![Arm {
+                    share: SHARE_ONE,
+                    ..Arm::default()
+                }],
+            }],
+        })
+        .unwrap();
+    let mut client = TcpStream::connect(to).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    client.set_nodelay(true).unwrap();
+    server.set_nodelay(true).unwrap();
+
+    answers(&mut client, &mut server, 1000);
+    let counts = policy.counts().unwrap();
+    let (recorded, lost) = (counts.recorded, counts.records_lost);
+    // The last answer's ACK may be on its way, and its record too.
+    assert!((999..=1000).contains(&(recorded + lost)), "{counts:?}");
+    assert!(
+        recorded > 0 && recorded <= ROOM_RECORDS as u64,
+        "{counts:?}"
+    );
+    let first: Vec<Transfer> = policy.take_transfers().unwrap();
+    assert_eq!(first.len() as u64, recorded);
+
+    let mut taken = 0;
+    for _ in 0..100 {
+        answers(&mut client, &mut server, 10);
+        taken += policy.take_transfers().unwrap().len() as u64;
+    }
+    let after = policy.counts().unwrap();
+    assert!(
+        after.records_lost - lost <= 1,
+        "but for the one under way: {after:?}"
+    );
+    assert_eq!(taken, after.recorded - recorded);
+    assert!((1999..=2000).contains(&(after.recorded + after.records_lost)));
+    drop(inside);
+}

@@ -11,7 +11,7 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries,
-	       1 << 24); /* 116,000 records: user space takes them ten times a second */
+	       1 << 24); /* 110,000 records: user space takes them ten times a second */
 } hs_transfers SEC(".maps");
 
 struct {

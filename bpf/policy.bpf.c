@@ -78,6 +78,7 @@ static __always_inline void describe(const struct tcp_sock *tp, struct hs_flow_k
 	key->family = peer.family;
 	__builtin_memcpy(key->addr, peer.remote_addr, sizeof(key->addr));
 	key->local_port = tp->inet_conn.icsk_inet.sk.__sk_common.skc_num;
+	key->remote_port = bpf_ntohs(tp->inet_conn.icsk_inet.sk.__sk_common.skc_dport);
 	key->ifindex = BPF_CORE_READ(tp, inet_conn.icsk_inet.sk.sk_dst_cache, dev, ifindex);
 	find_cgroups(tp, key);
 }

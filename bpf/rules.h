@@ -28,10 +28,10 @@ static __always_inline uint64_t hs_mix(uint64_t x)
 	return x ^ (x >> 33);
 }
 
-/* 0 to HS_SHARE_ONE - 1, alike for all addresses of the prefix.
- * crates/headstart-kernel/src/assign.rs computes the same. */
-static __always_inline uint32_t hs_assign(uint64_t salt, uint8_t family, int bits,
-					  const uint8_t addr[16])
+/* Alike for all addresses of the prefix. crates/headstart-kernel/src/assign.rs computes the same.
+ */
+static __always_inline uint64_t hs_hash_prefix(uint64_t salt, uint8_t family, int bits,
+					       const uint8_t addr[16])
 {
 	uint64_t hash = hs_mix(salt ^ ((uint64_t)family << 8 | (uint32_t)bits));
 	uint32_t words[4];
@@ -41,6 +41,21 @@ static __always_inline uint32_t hs_assign(uint64_t salt, uint8_t family, int bit
 #pragma unroll
 	for (i = 0; i < 4; i++)
 		hash = hs_mix(hash ^ bpf_ntohl(words[i] & hs_word_mask(bits, i)));
+	return hash;
+}
+
+/* Where a connection stands among the shares of the arms, 0 to HS_SHARE_ONE - 1: with all others of
+ * its peer's prefix, or alone. */
+static __always_inline uint32_t hs_place(const struct hs_policy *policy, const struct hs_rule *rule,
+					 const struct hs_flow_key *key)
+{
+	int whole = key->family == 4 ? 32 : 128;
+	int together = key->family == 4 ? policy->arm_bits_v4 : policy->arm_bits_v6;
+	int bits = rule->by_connection ? whole : together;
+	uint64_t hash = hs_hash_prefix(policy->salt, key->family, bits, key->addr);
+
+	if (rule->by_connection)
+		hash = hs_mix(hash ^ ((uint32_t)key->local_port << 16 | key->remote_port));
 	return (uint32_t)hash & (HS_SHARE_ONE - 1);
 }
 
@@ -74,8 +89,7 @@ static __always_inline uint32_t hs_choose_arm(const struct hs_policy *policy,
 					      const struct hs_rule *rule,
 					      const struct hs_flow_key *key)
 {
-	int bits = key->family == 4 ? policy->arm_bits_v4 : policy->arm_bits_v6;
-	uint32_t place = hs_assign(policy->salt, key->family, bits, key->addr);
+	uint32_t place = hs_place(policy, rule, key);
 	uint32_t arm;
 
 #pragma unroll

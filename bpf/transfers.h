@@ -38,7 +38,9 @@ struct hs_rule {
 	uint8_t bits;	/* of addr */
 	uint8_t arms;
 	uint8_t records;
-	uint8_t reserved[4];
+	uint8_t by_connection; /* each connection has a place of its own; else its peer's prefix has
+				*/
+	uint8_t reserved[3];
 	uint8_t addr[16]; /* what is behind its bits does not count */
 	struct hs_arm arm[HS_MAX_ARMS];
 };
@@ -61,6 +63,8 @@ struct hs_flow_key {
 	uint8_t family; /* 4 or 6 */
 	uint8_t reserved;
 	uint8_t addr[16]; /* of the peer */
+	uint16_t remote_port;
+	uint8_t reserved_too[6];
 };
 
 /* The policy's answer; also what explain asks for. */
@@ -143,9 +147,9 @@ enum hs_flow_counter {
 _Static_assert(sizeof(struct hs_arm) == 32, "mirrored in policy_layout.rs");
 _Static_assert(sizeof(struct hs_rule) == 176, "mirrored in policy_layout.rs");
 _Static_assert(sizeof(struct hs_policy) == 24 + 32 * 176, "mirrored in policy_layout.rs");
-_Static_assert(sizeof(struct hs_flow_key) == 152, "mirrored in policy_layout.rs");
+_Static_assert(sizeof(struct hs_flow_key) == 160, "mirrored in policy_layout.rs");
 _Static_assert(sizeof(struct hs_move) == 20, "mirrored in policy_layout.rs");
-_Static_assert(sizeof(struct hs_explain) == 160, "mirrored in policy_layout.rs");
+_Static_assert(sizeof(struct hs_explain) == 168, "mirrored in policy_layout.rs");
 _Static_assert(sizeof(struct hs_rule_stats) == 32, "mirrored in policy_layout.rs");
 _Static_assert(sizeof(struct hs_transfer) == 144, "mirrored in policy_layout.rs");
 

@@ -11,7 +11,7 @@ usage: scripts/setup.sh [build|lint|test|demo|bench|deb]
 
   build   what compiles the program and the Python package (the default)
   lint    build, and the format checkers and linters
-  test    lint, and what the tests run: nginx, curl, ip, haproxy, redis-server, qemu
+  test    lint, and what the tests run: nginx, curl, ip, haproxy, redis-server, qemu, an S3 server
   demo    build, and what the demonstration runs: nginx, curl, ip
   bench   what compiles the benchmarks, as build
   deb     build, and what makes the Debian package and proves it: cargo-deb, debootstrap
@@ -372,6 +372,27 @@ ensure_cargo_deny() {
 }
 if wants test; then
 	ensure_cargo_deny
+fi
+
+# ---- A local server of the S3 protocol --------------------------------------------------------------------------
+
+s3_server=$TOOLS/moto
+s3_packages=('moto[s3]==5.2.5' 'flask==3.1.3' 'flask-cors==6.0.5')
+ensure_s3_server() {
+	[ "$(cat "$s3_server/.headstart-setup" 2>/dev/null)" != "$s3_server ${s3_packages[*]}" ] || return 0
+	[ -n "$python" ] || return 0 # already in the list of what is missing
+	heading "A local S3 server"
+	say "  moto, in build/tools: the tests of the bucket for records talk to it"
+	rm -rf "$s3_server"
+	if "$python" -m venv "$s3_server" && "$s3_server/bin/python" -m pip install --quiet "${s3_packages[@]}"; then
+		echo "$s3_server ${s3_packages[*]}" >"$s3_server/.headstart-setup"
+	else
+		rm -rf "$s3_server"
+		warn "moto could not be installed: the tests of the bucket will be skipped"
+	fi
+}
+if wants test; then
+	ensure_s3_server
 fi
 
 # ---- cargo-deb --------------------------------------------------------------------------------------------------

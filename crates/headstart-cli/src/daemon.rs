@@ -179,6 +179,21 @@ pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
     if let Some(error) = &records.error {
         text += &format!("RECORDS FAIL: {error}\n");
     }
+    if let Some(bucket) = &records.bucket {
+        text += &format!(
+            "Bucket {}: {} files uploaded, {} waiting ({:.1} MiB), {} dropped with {} records, {} failures.\n",
+            bucket.url,
+            bucket.uploaded_files,
+            bucket.waiting_files,
+            bucket.waiting_bytes as f64 / f64::from(1 << 20),
+            bucket.dropped_files,
+            bucket.dropped_rows,
+            bucket.failures,
+        );
+        if let Some(error) = &bucket.error {
+            text += &format!("UPLOADS FAIL: {error}\n");
+        }
+    }
     if let Some(experiment) = &status.experiment {
         text += &format!("Experiment: {experiment}.\n");
     }

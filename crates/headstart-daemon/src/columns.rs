@@ -84,6 +84,7 @@ fn columns(rows: &[Row]) -> Vec<Column> {
         texts("arm", rows, |row| &row.arm),
         texts("control", rows, |row| &row.transfer.control),
         flags("path_hit", rows, |row| row.transfer.path_hit),
+        flags("burn_in", rows, |row| row.burn_in),
     ]
 }
 

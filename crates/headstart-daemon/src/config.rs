@@ -1,10 +1,13 @@
 //! The daemon's configuration: what `/etc/headstart/headstart.toml` says.
 
+mod experiment;
 mod keys;
 mod memory;
 mod read;
 mod rules;
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,6 +57,33 @@ pub struct Records {
     pub rotate: Duration,
     /// A file is closed when this much has been written for it, before compression.
     pub rotate_bytes: u64,
+    /// Where closed files go; `None`: they stay.
+    pub bucket: Option<BucketConfig>,
+}
+
+/// A bucket for closed files.
+#[derive(Clone, PartialEq)]
+pub struct BucketConfig {
+    /// Store, bucket and prefix.
+    pub url: String,
+    /// What the store wants to know, beyond what the environment says.
+    pub options: BTreeMap<String, String>,
+    /// Keep files that are uploaded.
+    pub keep: bool,
+    /// Closed files that wait may be this large together; the oldest beyond are dropped, and counted.
+    pub backlog_bytes: u64,
+}
+
+/// Options may be secrets.
+impl fmt::Debug for BucketConfig {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("BucketConfig")
+            .field("url", &self.url)
+            .field("options", &self.options.keys())
+            .field("keep", &self.keep)
+            .field("backlog_bytes", &self.backlog_bytes)
+            .finish()
+    }
 }
 
 /// The marking of packets with low drop priority.
@@ -65,11 +95,18 @@ pub struct Marking {
     pub devices: Option<Vec<String>>,
 }
 
-/// When a rule is worse than its baseline. A margin of `None` is not looked at.
+/// When a rule is turned off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GuardConfig {
     /// Share of the prefixes that a rule leaves alone, to compare with, 1 to 50.
     pub holdout_percent: u8,
+    /// When it is worse than those.
+    pub margins: Margins,
+}
+
+/// When something is worse than what it is compared with. A margin of `None` is not looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Margins {
     /// What is compared are the transfers of the last so long.
     pub window: Duration,
     /// With fewer transfers than this on either side nothing is concluded.
@@ -109,7 +146,7 @@ impl Action {
 pub struct ArmConfig {
     /// Stands in the records.
     pub name: String,
-    /// Of the prefixes, in percent.
+    /// Of the units, in percent.
     pub share_percent: u8,
     /// What it does.
     pub action: Action,
@@ -122,8 +159,43 @@ pub struct Experiment {
     pub name: String,
     /// Another salt is another assignment.
     pub salt: String,
+    /// What is assigned to an arm as a whole.
+    pub unit: Unit,
+    /// The place of the arm that the others are compared with.
+    pub baseline: usize,
+    /// When an arm is so much worse that the experiment stops.
+    pub stop: Option<Margins>,
+    /// When it stops in any case, in us since 1970.
+    pub until_us: Option<i64>,
     /// Two at least; their shares sum to 100.
     pub arms: Vec<ArmConfig>,
+}
+
+/// What is assigned to an arm as a whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unit {
+    /// A destination prefix: no client mixes arms.
+    Prefix,
+    /// A connection.
+    Connection,
+    /// A slice of time, for the whole machine.
+    Time {
+        /// How long it is.
+        slice: Duration,
+        /// What begins in this time of it is marked, to be left out.
+        burn_in: Duration,
+    },
+}
+
+impl Unit {
+    /// Its name in the file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Unit::Prefix => "prefix",
+            Unit::Connection => "connection",
+            Unit::Time { .. } => "time",
+        }
+    }
 }
 
 /// What a rule does.

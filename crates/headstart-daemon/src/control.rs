@@ -1,7 +1,7 @@
 //! The control socket: for root alone, one request a connection, answered by the daemon's thread.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::daemon::Message;
+use crate::daemon::{Message, now_ns};
 use crate::protocol::{MAX_REQUEST_BYTES, Request, parse_request};
 
 const SOCKET: &str = "control.sock";
@@ -114,13 +114,33 @@ impl Drop for ControlSocket {
     }
 }
 
-fn serve(mut stream: UnixStream, to: &Sender<Message>) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+/// What stands before the first newline or the end, but no more than tells that it is too long. All of it has to come in
+/// time: a byte now and then does not keep others waiting.
+fn read_line(mut stream: &UnixStream) -> io::Result<Vec<u8>> {
+    let deadline_ns = now_ns().saturating_add(PATIENCE.as_nanos() as u64);
     let mut line = Vec::new();
-    BufReader::new(&stream)
-        .take(MAX_REQUEST_BYTES as u64 + 1)
-        .read_until(b'\n', &mut line)?;
+    let mut some = [0; 512];
+    loop {
+        let left_ns = deadline_ns.saturating_sub(now_ns());
+        if left_ns == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(Duration::from_nanos(left_ns)))?;
+        let read = stream.read(&mut some)?;
+        line.extend_from_slice(&some[..read]);
+        if let Some(end) = line.iter().position(|byte| *byte == b'\n') {
+            line.truncate(end);
+            return Ok(line);
+        }
+        if read == 0 || line.len() > MAX_REQUEST_BYTES {
+            return Ok(line);
+        }
+    }
+}
+
+fn serve(mut stream: UnixStream, to: &Sender<Message>) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let line = read_line(&stream)?;
     let answer = match parse_request(&line) {
         Ok(request) => {
             let (reply, answer) = channel();

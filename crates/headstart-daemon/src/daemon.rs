@@ -3,7 +3,7 @@
 mod answers;
 mod start;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,16 +16,19 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::clock::Wall;
-use crate::config::{Action, Config};
+use crate::config::{Config, RuleAction};
 use crate::control::ControlSocket;
-use crate::guard::{Guard, Outcome};
+use crate::guard::Outcome;
 use crate::kept::OffRules;
 use crate::memory::Memory;
 use crate::protocol::Request;
 use crate::row::Row;
 use crate::rules::{ARM_BITS, Numbers, Resolved, look_up, resolve};
+use crate::slices::Slices;
 use crate::stats::Stats;
 use crate::store::{Store, StoreError};
+use crate::uploads::Uploads;
+use crate::watches::Watches;
 use crate::{metrics, privileges};
 
 pub use start::check;
@@ -83,7 +86,7 @@ fn system(what: impl Into<String>, cause: impl std::fmt::Display) -> DaemonError
     }
 }
 
-fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
         u64::try_from(Duration::from(time).as_nanos()).unwrap_or(u64::MAX)
     })
@@ -107,6 +110,7 @@ pub fn run(file: &Path) -> Result<(), DaemonError> {
     let mut daemon = Daemon::start(file, config)?;
     // Capabilities are a thread's: those that are started from here on have no more than this one.
     privileges::drop_others().map_err(|error| system("dropping capabilities", error))?;
+    daemon.uploads = start::uploads(&daemon.config)?;
     pass_signals_on(to.clone())?;
     let run_dir = daemon.config.run_dir.clone();
     let _socket = ControlSocket::open(&run_dir, to.clone())
@@ -124,6 +128,11 @@ pub fn run(file: &Path) -> Result<(), DaemonError> {
     }
     tracing::info!("running; {} rules", daemon.config.rules.len());
     daemon.work(&from);
+    let uploads = daemon.uploads.take();
+    // Nothing is recorded any more while the last files go.
+    drop(daemon);
+    drop(uploads);
+    tracing::info!("ended");
     Ok(())
 }
 
@@ -159,10 +168,13 @@ pub(crate) struct Daemon {
     pub(crate) resolved: Resolved,
     numbers: Numbers,
     off: OffRules,
-    guards: HashMap<String, Guard>,
+    watches: Watches,
+    slices: Option<Slices>,
     stats: Stats,
     store: Store,
     store_error: Option<String>,
+    uploads: Option<Uploads>,
+    upload_error: Option<String>,
     wall: Wall,
     begun_ns: u64,
     configured_ns: u64,
@@ -195,6 +207,14 @@ impl Daemon {
             }
             self.take();
             let now = now_ns();
+            let wall_us = self.wall.us(now);
+            if self
+                .slices
+                .as_mut()
+                .is_some_and(|slices| slices.look(now, wall_us))
+            {
+                self.apply();
+            }
             if now >= self.next_round_ns {
                 self.next_round_ns = now + ROUND_NS;
                 self.round(now);
@@ -231,24 +251,29 @@ impl Daemon {
             .unwrap_or_default();
         let arm = named.and_then(|named| named.arms.get(usize::from(transfer.arm)));
         let arm = arm.map(|arm| arm.name.clone()).unwrap_or_default();
-        Row::new(transfer, &self.wall, rule, arm, ARM_BITS)
+        let by_time = named.is_some_and(|named| named.rule.action == RuleAction::Experiment);
+        let slices = self.slices.as_ref().filter(|_| by_time);
+        let burn_in = slices
+            .is_some_and(|slices| slices.is_burn_in(transfer.start_ns, usize::from(transfer.arm)));
+        Row {
+            burn_in,
+            ..Row::new(transfer, &self.wall, rule, arm, ARM_BITS)
+        }
     }
 
     fn watch(&mut self, now_ns: u64, row: &Row) {
-        let Some(named) = self.numbers.named(row.transfer.rule_id) else {
+        if row.burn_in {
             return;
-        };
-        let arm = named.arms.get(usize::from(row.transfer.arm));
-        if let (Some(arm), Some(guard)) = (arm, self.guards.get_mut(&row.rule)) {
-            let outcome = Outcome {
-                treated: matches!(arm.action, Action::Startup(_)),
-                bytes: row.transfer.bytes,
-                retransmitted_bytes: row.transfer.retransmitted_bytes,
-                rto_count: row.transfer.rto_count,
-                latency_us: row.transfer.latency_us(),
-            };
-            guard.add(now_ns, &outcome);
         }
+        let outcome = Outcome {
+            treated: false,
+            bytes: row.transfer.bytes,
+            retransmitted_bytes: row.transfer.retransmitted_bytes,
+            rto_count: row.transfer.rto_count,
+            latency_us: row.transfer.latency_us(),
+        };
+        let arm = usize::from(row.transfer.arm);
+        self.watches.add(now_ns, &row.rule, arm, &outcome);
     }
 
     /// Once a second.
@@ -257,6 +282,7 @@ impl Daemon {
             self.tell(&error);
         }
         self.write_records(now);
+        self.watch_uploads();
         match self.policy.counts() {
             Ok(counts) => {
                 if counts.pending > 0 && self.was_pending && self.policy.flush().is_ok() {
@@ -276,15 +302,31 @@ impl Daemon {
         if look_up(&self.config) != self.resolved.looked_up {
             self.apply();
         }
-        let tripped: Vec<(String, String)> = self
-            .guards
-            .iter_mut()
-            .filter_map(|(rule, guard)| Some((rule.clone(), guard.verdict(now)?)))
-            .filter(|(rule, _)| self.off.reason(rule).is_none())
-            .collect();
-        for (rule, why) in tripped {
-            self.tell(&format!("the guard turned the rule {rule} off: {why}"));
-            if let Err(error) = self.turn_off(Some(&rule), &format!("by the guard: {why}")) {
+        for (rule, why) in self.watches.verdicts(now) {
+            if self.off.reason(&rule).is_none() {
+                self.tell(&format!("the guard turned the rule {rule} off: {why}"));
+                if let Err(error) = self.turn_off(Some(&rule), &format!("by the guard: {why}")) {
+                    self.tell(&error);
+                }
+            }
+        }
+        self.end_experiment(now);
+    }
+
+    /// At the time that the configuration names.
+    fn end_experiment(&mut self, now: u64) {
+        let until_us = self.config.experiment.as_ref().and_then(|of| of.until_us);
+        if until_us.is_none_or(|until_us| self.wall.us(now) < until_us) {
+            return;
+        }
+        let rules = self.config.rules.iter();
+        let running = rules
+            .filter(|rule| rule.action == RuleAction::Experiment)
+            .filter(|rule| self.off.reason(&rule.name).is_none());
+        let running: Vec<String> = running.map(|rule| rule.name.clone()).collect();
+        for rule in running {
+            tracing::info!("the experiment has ended: the rule {rule} is off");
+            if let Err(error) = self.turn_off(Some(&rule), "the experiment has ended") {
                 self.tell(&error);
             }
         }
@@ -303,6 +345,17 @@ impl Daemon {
         }
     }
 
+    fn watch_uploads(&mut self) {
+        let status = self.uploads.as_ref().map(Uploads::status);
+        let error = status.and_then(|status| status.error);
+        if error != self.upload_error {
+            if let Some(error) = &error {
+                self.tell(error);
+            }
+            self.upload_error = error;
+        }
+    }
+
     fn finish(&mut self) {
         drop(self.policy.flush());
         self.take();
@@ -315,7 +368,6 @@ impl Daemon {
         if let Err(error) = self.store.close() {
             self.tell(&error);
         }
-        tracing::info!("ended");
     }
 
     /// An error that does not end the daemon.
@@ -329,7 +381,10 @@ impl Daemon {
     }
 
     fn apply(&mut self) {
-        let resolved = resolve(&self.config, &mut self.numbers, &self.off);
+        let resolved = {
+            let arm = self.slices.as_ref().and_then(Slices::arm);
+            resolve(&self.config, &mut self.numbers, &self.off, arm)
+        };
         match self.policy.apply(&resolved.spec) {
             Ok(()) => self.resolved = resolved,
             Err(error) => self.tell(&error),

@@ -6,7 +6,7 @@ use std::path::Path;
 use headstart_core::{Connection, Event, EventKind, Path as KnownPath, why_help, why_name};
 use headstart_kernel::{CgroupId, FlowKey, KernelError, LiveMemory, Prefix};
 
-use crate::config::Action;
+use crate::config::{Action, RuleAction, Unit};
 use crate::daemon::Daemon;
 use crate::memory::Memory;
 use crate::protocol::Explanation;
@@ -40,6 +40,8 @@ pub(crate) fn explain(
             ifindex: 0,
             local_port: port,
             remote_addr: addr,
+            // Any: where each connection has an arm of its own, none is told.
+            remote_port: 0,
         };
         let found = daemon.policy.explain(&key)?;
         first = match (first, found) {
@@ -77,6 +79,20 @@ pub(crate) fn explain(
     };
     explanation.rule = Some(standing.config.name.clone());
     explanation.off = standing.off.clone();
+    let unit = daemon
+        .config
+        .experiment
+        .as_ref()
+        .map(|experiment| experiment.unit);
+    if standing.config.action == RuleAction::Experiment && unit == Some(Unit::Connection) {
+        let arms = standing.arms.iter().filter(|arm| arm.share_percent > 0);
+        let (names, controls): (Vec<&str>, Vec<&str>) = arms
+            .map(|arm| (arm.name.as_str(), arm.action.name()))
+            .unzip();
+        explanation.arm = Some(format!("{} by connection", names.join(" or ")));
+        explanation.control = Some(controls.join(" or "));
+        return Ok(explanation);
+    }
     if let Some(arm) = standing.arms.get(arm) {
         explanation.arm = Some(arm.name.clone());
         explanation.control = Some(arm.action.name().to_owned());

@@ -1,13 +1,13 @@
 //! The guard: a rule that is worse than what it is compared with is turned off.
 //!
-//! Compared are the transfers of the last window: those of the prefixes that the rule treats, and those of the
-//! prefixes that it leaves alone. Time is an argument.
+//! Compared are the transfers of the last window: those that a rule treats with those that it leaves alone, or those of
+//! an arm with those of the baseline. Time is an argument.
 
 use std::collections::VecDeque;
 
 use hdrhistogram::Histogram;
 
-use crate::config::GuardConfig;
+use crate::config::Margins;
 
 /// The window slides in this many steps.
 const STEPS: u64 = 10;
@@ -19,7 +19,7 @@ const DIGITS: u8 = 2;
 /// What the guard wants to know of a transfer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    /// It was treated; else left alone.
+    /// It is of what is judged; else of what that is compared with.
     pub treated: bool,
     /// Acknowledged.
     pub bytes: u64,
@@ -97,19 +97,19 @@ impl Side {
 struct Step {
     number: u64,
     treated: Side,
-    left_alone: Side,
+    baseline: Side,
 }
 
-/// Watches one rule.
+/// Compares one thing with another.
 #[derive(Debug)]
 pub struct Guard {
-    config: GuardConfig,
+    config: Margins,
     steps: VecDeque<Step>,
 }
 
 impl Guard {
     /// Knows nothing yet.
-    pub fn new(config: GuardConfig) -> Guard {
+    pub fn new(config: Margins) -> Guard {
         Guard {
             config,
             steps: VecDeque::new(),
@@ -128,47 +128,47 @@ impl Guard {
             self.steps.push_back(Step {
                 number,
                 treated: Side::new(),
-                left_alone: Side::new(),
+                baseline: Side::new(),
             });
         }
         if let Some(step) = self.steps.back_mut() {
             let side = if outcome.treated {
                 &mut step.treated
             } else {
-                &mut step.left_alone
+                &mut step.baseline
             };
             side.add(outcome);
         }
     }
 
-    /// Why the rule has to be turned off, if it has to, in words.
+    /// Why it is worse, if it is, in words.
     pub fn verdict(&mut self, now_ns: u64) -> Option<String> {
         let oldest = (now_ns / self.step_ns()).saturating_sub(STEPS);
         while self.steps.front().is_some_and(|step| step.number < oldest) {
             self.steps.pop_front();
         }
-        let (mut treated, mut left_alone) = (Side::new(), Side::new());
+        let (mut treated, mut baseline) = (Side::new(), Side::new());
         for step in &self.steps {
             treated.merge(&step.treated);
-            left_alone.merge(&step.left_alone);
+            baseline.merge(&step.baseline);
         }
         let enough = self.config.min_transfers;
-        if treated.transfers < enough || left_alone.transfers < enough {
+        if treated.transfers < enough || baseline.transfers < enough {
             return None;
         }
-        self.worse(&treated, &left_alone)
+        self.worse(&treated, &baseline)
     }
 
-    fn worse(&self, treated: &Side, left_alone: &Side) -> Option<String> {
+    fn worse(&self, treated: &Side, baseline: &Side) -> Option<String> {
         let of = format!(
-            "over {} s, {} transfers against {} left alone",
+            "over {} s, {} transfers against {}",
             self.config.window.as_secs(),
             treated.transfers,
-            left_alone.transfers
+            baseline.transfers
         );
         let (ours, theirs) = (
             treated.retransmission_percent(),
-            left_alone.retransmission_percent(),
+            baseline.retransmission_percent(),
         );
         if let Some(margin) = self.config.retransmission_points
             && ours > theirs + f64::from(margin)
@@ -177,7 +177,7 @@ impl Guard {
                 "retransmitted {ours:.2} % of its bytes against {theirs:.2} % ({of})"
             ));
         }
-        let (ours, theirs) = (treated.timeouts_in_100(), left_alone.timeouts_in_100());
+        let (ours, theirs) = (treated.timeouts_in_100(), baseline.timeouts_in_100());
         if let Some(margin) = self.config.timeout_points
             && ours > theirs + f64::from(margin)
         {
@@ -185,7 +185,7 @@ impl Guard {
                 "{ours:.2} timeouts in 100 transfers against {theirs:.2} ({of})"
             ));
         }
-        let (ours, theirs) = (treated.median_us(), left_alone.median_us());
+        let (ours, theirs) = (treated.median_us(), baseline.median_us());
         if let Some(margin) = self.config.latency_percent
             && ours as f64 > theirs as f64 * (1.0 + f64::from(margin) / 100.0)
         {
@@ -207,9 +207,8 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn config() -> GuardConfig {
-        GuardConfig {
-            holdout_percent: 10,
+    fn config() -> Margins {
+        Margins {
             window: Duration::from_secs(60),
             min_transfers: 50,
             retransmission_points: Some(2),
@@ -218,7 +217,7 @@ mod tests {
         }
     }
 
-    fn feed(guard: &mut Guard, at_ns: u64, count: u32, treated: Outcome, left_alone: Outcome) {
+    fn feed(guard: &mut Guard, at_ns: u64, count: u32, treated: Outcome, baseline: Outcome) {
         for _ in 0..count {
             guard.add(
                 at_ns,
@@ -231,7 +230,7 @@ mod tests {
                 at_ns,
                 &Outcome {
                     treated: false,
-                    ..left_alone
+                    ..baseline
                 },
             );
         }

@@ -7,8 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::daemon::Message;
-use crate::protocol::{MemoryStatus, Status};
+use crate::protocol::{BucketStatus, MemoryStatus, Status};
 use crate::stats::{LATENCY_BOUNDS_US, Stats};
+
+/// What Prometheus knows the format by.
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Serves the metrics until the process ends.
 pub(crate) fn serve(
@@ -22,7 +25,13 @@ pub(crate) fn serve(
             for request in server.incoming_requests() {
                 let text = (request.url() == "/metrics").then(|| ask(&to)).flatten();
                 let answer = match text {
-                    Some(text) => tiny_http::Response::from_string(text),
+                    Some(text) => {
+                        let answer = tiny_http::Response::from_string(text);
+                        match tiny_http::Header::from_bytes("Content-Type", TEXT_FORMAT) {
+                            Ok(header) => answer.with_header(header),
+                            Err(()) => answer,
+                        }
+                    }
                     None => tiny_http::Response::from_string("only /metrics is here\n")
                         .with_status_code(404),
                 };
@@ -139,6 +148,9 @@ pub(crate) fn text_of(status: &Status, stats: &Stats) -> String {
         u64::from(records.error.is_some()),
     );
     memory(t, &status.memory);
+    if let Some(bucket) = &records.bucket {
+        bucket_metrics(t, bucket);
+    }
     family(
         t,
         "headstart_rule_connections_total",
@@ -175,6 +187,62 @@ pub(crate) fn text_of(status: &Status, stats: &Stats) -> String {
     }
     transfers(t, stats);
     text
+}
+
+fn bucket_metrics(t: &mut String, bucket: &BucketStatus) {
+    let values = [
+        (
+            "headstart_bucket_waiting_files",
+            "gauge",
+            "Closed files that are not in the bucket yet.",
+            bucket.waiting_files,
+        ),
+        (
+            "headstart_bucket_waiting_bytes",
+            "gauge",
+            "Size of the closed files that are not in the bucket yet.",
+            bucket.waiting_bytes,
+        ),
+        (
+            "headstart_bucket_uploaded_files_total",
+            "counter",
+            "Files that the bucket has confirmed.",
+            bucket.uploaded_files,
+        ),
+        (
+            "headstart_bucket_uploaded_bytes_total",
+            "counter",
+            "Size of the files that the bucket has confirmed.",
+            bucket.uploaded_bytes,
+        ),
+        (
+            "headstart_bucket_dropped_files_total",
+            "counter",
+            "Files dropped because too many waited for the bucket.",
+            bucket.dropped_files,
+        ),
+        (
+            "headstart_bucket_dropped_records_total",
+            "counter",
+            "Records in the dropped files.",
+            bucket.dropped_rows,
+        ),
+        (
+            "headstart_bucket_failures_total",
+            "counter",
+            "Uploads that failed, each try.",
+            bucket.failures,
+        ),
+        (
+            "headstart_bucket_failing",
+            "gauge",
+            "1: the last try to upload failed.",
+            u64::from(bucket.error.is_some()),
+        ),
+    ];
+    for (name, kind, help, value) in values {
+        one(t, name, kind, help, value);
+    }
 }
 
 fn memory(t: &mut String, memory: &MemoryStatus) {

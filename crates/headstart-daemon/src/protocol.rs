@@ -170,6 +170,31 @@ pub struct RecordStatus {
     pub files: u64,
     /// Why they cannot be written now.
     pub error: Option<String>,
+    /// The bucket for closed files, if there is one.
+    pub bucket: Option<BucketStatus>,
+}
+
+/// Closed files on their way to the bucket.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BucketStatus {
+    /// Store, bucket and prefix.
+    pub url: String,
+    /// Closed files that are not there yet.
+    pub waiting_files: u64,
+    /// Their size.
+    pub waiting_bytes: u64,
+    /// Files that the store has confirmed since the daemon began.
+    pub uploaded_files: u64,
+    /// Their size.
+    pub uploaded_bytes: u64,
+    /// Files that were dropped because the backlog was full.
+    pub dropped_files: u64,
+    /// Their rows.
+    pub dropped_rows: u64,
+    /// Tries that failed.
+    pub failures: u64,
+    /// Why the last try failed; `None`: it did not.
+    pub error: Option<String>,
 }
 
 /// One line of `top`.

@@ -19,6 +19,8 @@ pub struct Row {
     pub rule: String,
     /// The arm's name.
     pub arm: String,
+    /// It is to be left out of a comparison of arms: another arm may still have been felt.
+    pub burn_in: bool,
 }
 
 impl Row {
@@ -32,6 +34,7 @@ impl Row {
             transfer,
             rule,
             arm,
+            burn_in: false,
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use headstart_kernel::{Arm, CgroupId, PolicySpec, Rule, SHARE_ONE, salt_of};
 
-use crate::config::{Action, ArmConfig, Config, RuleConfig};
+use crate::config::{Action, ArmConfig, Config, RuleAction, RuleConfig, Unit};
 use crate::kept::OffRules;
 
 /// The prefixes that are assigned to an arm as a whole.
@@ -69,8 +69,14 @@ pub(crate) struct Resolved {
     pub(crate) looked_up: Vec<(Option<CgroupId>, Option<u32>)>,
 }
 
-/// Looks up what the rules name on this machine.
-pub(crate) fn resolve(config: &Config, numbers: &mut Numbers, off: &OffRules) -> Resolved {
+/// Looks up what the rules name on this machine. `slice_arm` is the arm in force where an experiment is by time.
+pub(crate) fn resolve(
+    config: &Config,
+    numbers: &mut Numbers,
+    off: &OffRules,
+    slice_arm: Option<usize>,
+) -> Resolved {
+    let unit = config.experiment.as_ref().map(|experiment| experiment.unit);
     let mut resolved = Resolved {
         spec: PolicySpec {
             salt: config
@@ -99,6 +105,11 @@ pub(crate) fn resolve(config: &Config, numbers: &mut Numbers, off: &OffRules) ->
         };
         if waits_for.is_none() {
             resolved.places.push(place);
+            let experiment = rule.action == RuleAction::Experiment;
+            let shares = |place: usize, arm: &ArmConfig| match slice_arm.filter(|_| experiment) {
+                Some(in_force) => SHARE_ONE * u32::from(place == in_force),
+                None => share_of(arm.share_percent),
+            };
             resolved.spec.rules.push(Rule {
                 id: number,
                 cgroup: *cgroup,
@@ -106,9 +117,14 @@ pub(crate) fn resolve(config: &Config, numbers: &mut Numbers, off: &OffRules) ->
                 ports: rule.ports,
                 destination: rule.destination,
                 records: rule.records,
+                by_connection: experiment && unit == Some(Unit::Connection),
                 arms: arms
                     .iter()
-                    .map(|arm| kernel_arm(arm, rule, reason.is_some()))
+                    .enumerate()
+                    .map(|(place, arm)| Arm {
+                        share: shares(place, arm),
+                        ..kernel_arm(arm, rule, reason.is_some())
+                    })
                     .collect(),
             });
         }
@@ -138,14 +154,15 @@ pub(crate) fn look_up(config: &Config) -> Vec<(Option<CgroupId>, Option<u32>)> {
         .collect()
 }
 
-/// A rule that is off matches and records as before: what it would have treated is left alone.
+/// A share of [`SHARE_ONE`].
+pub(crate) fn share_of(percent: u8) -> u32 {
+    SHARE_ONE * u32::from(percent) / 100
+}
+
+/// Without its share. A rule that is off matches and records as before: what it would have treated is left alone.
 fn kernel_arm(arm: &ArmConfig, rule: &RuleConfig, off: bool) -> Arm {
-    let share = SHARE_ONE * u32::from(arm.share_percent) / 100;
     if off {
-        return Arm {
-            share,
-            ..Arm::default()
-        };
+        return Arm::default();
     }
     let (control, params) = match &arm.action {
         Action::LeaveAlone => (None, None),
@@ -153,7 +170,7 @@ fn kernel_arm(arm: &ArmConfig, rule: &RuleConfig, off: bool) -> Arm {
         Action::Startup(params) => (Some(params.startup().name().to_owned()), Some(*params)),
     };
     Arm {
-        share,
+        share: 0,
         control,
         params,
         cap_pkts: rule.cap_pkts,

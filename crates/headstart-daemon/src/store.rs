@@ -2,11 +2,13 @@
 //!
 //! Rows are appended once a second to a spool, an Arrow IPC stream, which is in the kernel's hands after each write:
 //! a killed daemon loses less than a second. When the spool is old or large enough it becomes a Parquet file: written
-//! under another name, flushed to the disk, renamed. What a killed daemon left is made into files at the next start.
+//! under another name, flushed to the disk, renamed. That takes seconds for a large one, in which the kernel's buffer
+//! would overflow: a thread of its own does it. What a killed daemon left is made into files at the next start.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
@@ -24,6 +26,8 @@ use crate::row::Row;
 const MOST_WAITING_ROWS: usize = 100_000;
 const SPOOL: &str = "spool";
 const PARTIAL: &str = "partial";
+/// How the name of a file ends that is whole.
+pub(crate) const CLOSED: &str = "parquet";
 
 /// Why the files cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -53,8 +57,16 @@ pub struct Store {
     waiting: Vec<Row>,
     /// Spools to be closed.
     left: Vec<PathBuf>,
+    closing: Option<Closing>,
     counts: StoreCounts,
     sequence: u32,
+}
+
+/// A spool that is being closed.
+struct Closing {
+    spool: PathBuf,
+    /// True when it had rows, and there is a file.
+    thread: JoinHandle<Result<bool, Cause>>,
 }
 
 struct Spool {
@@ -91,6 +103,7 @@ impl Store {
             spool: None,
             waiting: Vec::new(),
             left,
+            closing: None,
             counts: StoreCounts::default(),
             sequence: 0,
         };
@@ -125,7 +138,7 @@ impl Store {
         }
     }
 
-    /// Writes what was taken, and closes the file if it is full. `wall_us` names a new file, `now_ns` is
+    /// Writes what was taken, and begins to close the file if it is full. `wall_us` names a new file, `now_ns` is
     /// `CLOCK_MONOTONIC`.
     ///
     /// # Errors
@@ -134,7 +147,6 @@ impl Store {
         if !self.waiting.is_empty() {
             self.append(now_ns, wall_us)?;
         }
-        self.close_left()?;
         let full = self.spool.as_ref().is_some_and(|spool| {
             let Records {
                 rotate,
@@ -143,7 +155,59 @@ impl Store {
             } = self.config;
             is_full(spool.begun_ns, now_ns, spool.bytes, rotate, rotate_bytes)
         });
-        if full { self.close() } else { Ok(()) }
+        if full && let Some(spool) = self.spool.take() {
+            self.left.push(spool.path);
+        }
+        let closed = match &self.closing {
+            Some(closing) if !closing.thread.is_finished() => return Ok(()),
+            _ => self.settle(),
+        };
+        self.begin_closing();
+        closed
+    }
+
+    /// Waits until the file that is being closed is whole, if there is one.
+    ///
+    /// # Errors
+    /// When the disk did not take it: the spool stays, and the next flush tries again.
+    pub fn settle(&mut self) -> Result<(), StoreError> {
+        let Some(Closing { spool, thread }) = self.closing.take() else {
+            return Ok(());
+        };
+        let closed = thread
+            .join()
+            .unwrap_or_else(|_| Err("the thread that closes it ended".into()));
+        self.count_closed(spool, closed)
+    }
+
+    fn begin_closing(&mut self) {
+        let Some(spool) = self.left.pop() else {
+            return;
+        };
+        let (dir, path) = (self.config.dir.clone(), spool.clone());
+        let thread = std::thread::Builder::new().name("hs-close".to_owned());
+        match thread.spawn(move || close_spool(&dir, &path)) {
+            Ok(thread) => self.closing = Some(Closing { spool, thread }),
+            // The next flush tries again.
+            Err(_) => self.left.push(spool),
+        }
+    }
+
+    fn count_closed(
+        &mut self,
+        spool: PathBuf,
+        closed: Result<bool, Cause>,
+    ) -> Result<(), StoreError> {
+        match closed {
+            Ok(there_is_a_file) => {
+                self.counts.files_closed += u64::from(there_is_a_file);
+                Ok(())
+            }
+            Err(cause) => {
+                self.left.insert(0, spool.clone());
+                Err(StoreError { path: spool, cause })
+            }
+        }
     }
 
     fn append(&mut self, now_ns: u64, wall_us: i64) -> Result<(), StoreError> {
@@ -174,15 +238,21 @@ impl Store {
 
     fn begin(&mut self, now_ns: u64, wall_us: i64) -> Result<Spool, StoreError> {
         let at = jiff::Timestamp::from_microsecond(wall_us).unwrap_or_default();
-        self.sequence += 1;
-        // The process and the number tell files apart whose clock says the same.
-        let name = format!(
-            "transfers-{}-{}-{}.{SPOOL}",
-            at.strftime("%Y%m%dT%H%M%SZ"),
-            std::process::id(),
-            self.sequence
-        );
-        let path = self.config.dir.join(name);
+        let time = at.strftime("%Y%m%dT%H%M%SZ").to_string();
+        // The process and the number tell files apart whose clock says the same; and no closed file is ever replaced,
+        // whatever clock and process number were at another start.
+        let path = loop {
+            self.sequence += 1;
+            let name = format!(
+                "transfers-{time}-{}-{}.{SPOOL}",
+                std::process::id(),
+                self.sequence
+            );
+            let path = self.config.dir.join(name);
+            if !path.with_extension(CLOSED).exists() {
+                break path;
+            }
+        };
         let begin = || -> Result<StreamWriter<File>, Cause> {
             let file = OpenOptions::new()
                 .create_new(true)
@@ -205,7 +275,7 @@ impl Store {
         }
     }
 
-    /// Makes the spool a Parquet file.
+    /// Makes all that was written Parquet files, and returns when they are whole.
     ///
     /// # Errors
     /// When the disk does not take it: the spool stays, and the next flush or start tries again.
@@ -213,37 +283,42 @@ impl Store {
         if let Some(spool) = self.spool.take() {
             self.left.push(spool.path);
         }
+        self.settle()?;
         self.close_left()
-    }
-
-    fn close_spool(&mut self, spool: &Path) -> Result<(), Cause> {
-        let partial = spool.with_extension(PARTIAL);
-        let closed = write_parquet(spool, &partial).and_then(|rows| {
-            if rows == 0 {
-                return Ok(fs::remove_file(&partial)?);
-            }
-            fs::rename(&partial, spool.with_extension("parquet"))?;
-            // The name is on the disk before the spool is gone.
-            File::open(&self.config.dir)?.sync_all()?;
-            self.counts.files_closed += 1;
-            Ok(())
-        });
-        if let Err(cause) = closed {
-            let _ = fs::remove_file(&partial);
-            return Err(cause);
-        }
-        Ok(fs::remove_file(spool)?)
     }
 
     /// Those that the disk did not take before.
     fn close_left(&mut self) -> Result<(), StoreError> {
-        while let Some(path) = self.left.last().cloned() {
-            if let Err(cause) = self.close_spool(&path) {
-                return Err(StoreError { path, cause });
-            }
-            self.left.pop();
+        while let Some(spool) = self.left.pop() {
+            let closed = close_spool(&self.config.dir, &spool);
+            self.count_closed(spool, closed)?;
         }
         Ok(())
+    }
+}
+
+/// True when there were rows, and there is a file now.
+fn close_spool(dir: &Path, spool: &Path) -> Result<bool, Cause> {
+    let partial = spool.with_extension(PARTIAL);
+    let closed = write_parquet(spool, &partial).and_then(|rows| {
+        if rows == 0 {
+            fs::remove_file(&partial)?;
+        } else {
+            fs::rename(&partial, spool.with_extension(CLOSED))?;
+            // The name is on the disk before the spool is gone.
+            File::open(dir)?.sync_all()?;
+        }
+        Ok(rows > 0)
+    });
+    match closed {
+        Ok(there_is_a_file) => {
+            fs::remove_file(spool)?;
+            Ok(there_is_a_file)
+        }
+        Err(cause) => {
+            let _ = fs::remove_file(&partial);
+            Err(cause)
+        }
     }
 }
 
@@ -275,9 +350,12 @@ fn write_parquet(spool: &Path, to: &Path) -> Result<usize, Cause> {
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .build();
     let mut file = File::create(to)?;
-    let mut writer = ArrowWriter::try_new(&mut file, schema(), Some(properties))?;
+    let reader = StreamReader::try_new(BufReader::new(File::open(spool)?), None).ok();
+    // The spool's own: it may be an older version's.
+    let columns = reader.as_ref().map_or_else(schema, StreamReader::schema);
+    let mut writer = ArrowWriter::try_new(&mut file, columns, Some(properties))?;
     let mut rows = 0;
-    if let Ok(reader) = StreamReader::try_new(BufReader::new(File::open(spool)?), None) {
+    if let Some(reader) = reader {
         for batch in reader.map_while(Result::ok) {
             writer.write(&batch)?;
             rows += batch.num_rows();

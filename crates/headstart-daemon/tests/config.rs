@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
-use headstart_daemon::{Action, Config, RuleAction};
+use std::time::Duration;
+
+use headstart_daemon::{Action, Config, RuleAction, Unit};
 use proptest::prelude::*;
 
 fn parse(text: &str) -> Result<Config, String> {
@@ -30,8 +32,13 @@ fn the_example_that_ships_is_good() {
         })
         .collect();
     let all = parse(&uncommented.join("\n")).unwrap();
-    assert_eq!(all.experiment.unwrap().arms.len(), 2);
+    let experiment = all.experiment.unwrap();
+    assert_eq!((experiment.arms.len(), experiment.baseline), (2, 0));
+    assert!(experiment.stop.unwrap().latency_percent.is_some() && experiment.until_us.is_some());
     assert!(all.cgroup.is_some() && all.rules[1].cap_pkts.is_some());
+    let bucket = all.records.bucket.unwrap();
+    assert_eq!(bucket.options["region"], "eu-central-1");
+    assert_eq!(bucket.backlog_bytes, 8 << 30);
 }
 
 #[test]
@@ -40,10 +47,35 @@ fn an_empty_file_does_nothing_at_all() {
     assert!(config.rules.is_empty() && config.guard.is_none() && config.metrics.is_none());
 }
 
+fn experiment(more: &str) -> String {
+    format!(
+        "[experiment]\nname = \"x\"\nsalt = \"y\"\n{more}\n\
+         [[experiment.arm]]\nname = \"a\"\nshare_percent = 50\nstartup = \"cubic\"\n\
+         [[experiment.arm]]\nname = \"b\"\nshare_percent = 50\nstartup = \"bbr\"\n"
+    )
+}
+
+#[test]
+fn an_experiment_is_by_prefix_unless_it_says_otherwise() {
+    let unit = |more: &str| parse(&experiment(more)).unwrap().experiment.unwrap().unit;
+    assert_eq!(unit(""), Unit::Prefix);
+    assert_eq!(unit("unit = \"prefix\""), Unit::Prefix);
+    assert_eq!(unit("unit = \"connection\""), Unit::Connection);
+    let by_time = Unit::Time {
+        slice: Duration::from_secs(600),
+        burn_in: Duration::from_secs(60),
+    };
+    let text = "unit = \"time\"\nslice = \"600s\"\nburn_in = \"60s\"";
+    assert_eq!(unit(text), by_time);
+    let until = experiment("until = \"1970-01-02T00:00:00Z\"");
+    let until = parse(&until).unwrap().experiment.unwrap().until_us;
+    assert_eq!(until, Some(86_400_000_000));
+}
+
 #[test]
 fn what_is_wrong_is_told_with_its_line_and_what_to_write() {
     let rule = "[[rule]]\nname = \"a\"\n";
-    let refusals: [(String, &str); 17] = [
+    let refusals: [(String, &str); 28] = [
         ("[rules]".into(), "headstart.toml:1: unknown key \"rules\" at the top level; did you mean \"rule\"?"),
         (format!("{rule}startup = \"su_fast_strat\""), "headstart.toml:3: start-up \"su_fast_strat\" in [[rule]] is not known; did you mean \"su_fast_start\"?"),
         (format!("{rule}startup = \"su_fast_strat\"\nparams = {{ a = 1 }}"), "headstart.toml:3: start-up"),
@@ -57,9 +89,20 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_write() {
         (format!("{rule}startup = \"cubic\"\nrecords = 1"), "has to be true or false"),
         ("[metrics]\nlisten = \"0.0.0.0:9870\"".into(), "headstart.toml:2: \"listen\" in [metrics]: 0.0.0.0 is no loopback address"),
         ("[records]\nsample_percent = 101".into(), "give a whole number from 0 to 100"),
-        ("[records]\ndir = \"s3://bucket/x\"".into(), "only local folders"),
+        ("[records]\ndir = \"s3://bucket/x\"".into(), "files are written here first"),
+        ("[records.bucket]\nkeep = true".into(), "\"url\" is missing in [records.bucket]"),
+        ("[records.bucket]\nurl = \"file:///tmp\"".into(), "headstart.toml:2: \"url\" in [records.bucket]"),
+        ("[records.bucket]\nurl = \"s3://x\"\noptions = { regoin = \"a\" }".into(), "headstart.toml:3: \"options\" in [records.bucket]: the option \"regoin\" is not known"),
+        ("[records.bucket]\nurl = \"s3://x\"\noptions = { region = 1 }".into(), "has to be"),
         ("[guard]\nholdout_percent = 5\nwindow = \"0s\"".into(), "give 1 s to 86400 s"),
         ("[experiment]\nname = \"x\"\nsalt = \"y\"\n[[experiment.arm]]\nname = \"a\"\nshare_percent = 50\nstartup = \"cubic\"\n[[experiment.arm]]\nname = \"b\"\nshare_percent = 40\nstartup = \"bbr\"".into(), "the shares sum to 90 percent"),
+        (experiment("unit = \"person\""), "unit \"person\" in [experiment] is not known"),
+        (experiment("slice = \"60s\""), "it is for slices of time"),
+        (experiment("unit = \"time\"\nslice = \"60s\""), "\"burn_in\" is missing in [experiment]"),
+        (experiment("unit = \"time\"\nslice = \"60s\"\nburn_in = \"60s\""), "nothing would be left"),
+        (experiment("unit = \"time\"\nslice = \"60s\"\nburn_in = \"5s\"\nstop = { window = \"120s\" }"), "four slices at least"),
+        (experiment("baseline = \"c\""), "no arm is called \"c\"; there are a, b"),
+        (experiment("until = \"tomorrow\""), "is no point in time"),
         ("[daemon".into(), "headstart.toml:1: not TOML"),
     ];
     for (text, words) in refusals {
@@ -142,11 +185,23 @@ fn what_is_wrong_with_the_path_memory_is_told_and_never_the_password() {
             "must be 1 to 604800 s (got 0)",
         ),
         ("params = { lifetime = 9 }", "did you mean \"lifetime_s\"?"),
-        ("ulr = \"redis://:secret@h\"", "unknown key \"ulr\" in [memory]"),
+        (
+            "ulr = \"redis://:secret@h\"",
+            "unknown key \"ulr\" in [memory]",
+        ),
     ];
     for (text, expected) in refusals {
         let refused = parse(&format!("[memory]\n{text}")).unwrap_err();
         assert!(refused.contains(expected), "{refused}");
         assert!(!refused.contains("secret"), "{refused}");
     }
+}
+
+#[test]
+fn the_values_of_a_buckets_options_are_not_printed() {
+    let config =
+        parse("[records.bucket]\nurl = \"s3://x\"\noptions = { aws_secret_access_key = \"hush\" }")
+            .unwrap();
+    let printed = format!("{config:?}");
+    assert!(printed.contains("aws_secret_access_key") && !printed.contains("hush"));
 }

@@ -2,74 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+mod support;
 
-use headstart_daemon::{Records, Row, Store, Wall};
-use headstart_kernel::Transfer;
+use std::fs;
+use std::path::Path;
+
+use headstart_daemon::{Records, Store};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-
-const S: u64 = 1_000_000_000;
-const WALL_US: i64 = 1_700_000_000_000_000;
-
-fn config(dir: &Path) -> Records {
-    Records {
-        dir: dir.to_owned(),
-        sample_percent: 100,
-        rotate: Duration::from_secs(3600),
-        rotate_bytes: 1 << 30,
-    }
-}
-
-fn row(number: u32) -> Row {
-    let transfer = Transfer {
-        start_ns: u64::from(number) * S,
-        end_ns: u64::from(number) * S + 50_000_000,
-        bytes: 1000 + u64::from(number),
-        retransmitted_bytes: 0,
-        retransmitted_pkts: 0,
-        lost_pkts: 0,
-        rto_count: 0,
-        rate_bytes_per_s: None,
-        rate_app_limited: false,
-        min_rtt_us: Some(40_000),
-        start_rtt_us: None,
-        end_rtt_us: Some(41_000),
-        initial_cwnd_pkts: 10,
-        end_cwnd_pkts: 12,
-        exit_cwnd_pkts: None,
-        why: Some((1, 10)),
-        peer_initial_window_bytes: 65_535,
-        mss_bytes: 1448,
-        index: 0,
-        idle_ns: None,
-        rule_id: 1,
-        arm: 0,
-        complete: true,
-        app_limited: false,
-        peer_limited: false,
-        path_hit: false,
-        passive: true,
-        control: "su_standard".to_owned(),
-        local_port: 443,
-        remote_addr: "203.0.113.77".parse().unwrap(),
-        remote_port: 50_000,
-    };
-    let wall = Wall::at(1_700_000_000 * S, 0);
-    Row::new(transfer, &wall, "web".into(), "all".into(), (24, 48))
-}
-
-fn files(dir: &Path, end: &str) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = fs::read_dir(dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|found| found == end))
-        .collect();
-    found.sort();
-    found
-}
+use support::{S, WALL_US, config, files, row};
 
 fn rows_in(dir: &Path) -> i64 {
     files(dir, "parquet")
@@ -127,6 +68,7 @@ fn a_file_is_closed_by_age_and_by_size() {
     store.flush(3600 * S, WALL_US).unwrap();
     assert_eq!(rows_in(dir.path()), 0);
     store.flush(3601 * S, WALL_US).unwrap();
+    store.settle().unwrap();
     assert_eq!(rows_in(dir.path()), 1);
     store.configure(Records {
         rotate_bytes: 1,
@@ -134,6 +76,7 @@ fn a_file_is_closed_by_age_and_by_size() {
     });
     store.take([row(2)]);
     store.flush(3602 * S, WALL_US).unwrap();
+    store.settle().unwrap();
     assert_eq!(
         rows_in(dir.path()),
         2,
@@ -229,4 +172,17 @@ fn rows_beyond_what_can_wait_are_counted() {
         (store.waiting(), store.counts().rows_dropped),
         (100_000, 10)
     );
+}
+
+/// A process number that comes again, in a container, and a clock that stands.
+#[test]
+fn no_closed_file_is_ever_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    for start in 1..=3 {
+        let (mut store, _) = Store::open(config(dir.path())).unwrap();
+        store.take([row(start)]);
+        store.flush(S, WALL_US).unwrap();
+        store.close().unwrap();
+        assert_eq!(rows_in(dir.path()), i64::from(start));
+    }
 }

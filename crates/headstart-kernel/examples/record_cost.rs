@@ -81,6 +81,7 @@ fn main() {
         ports: (port, port),
         destination: None,
         records: true,
+        by_connection: false,
         arms: vec![Arm {
             share: SHARE_ONE,
             ..Arm::default()

@@ -27,7 +27,7 @@ mod transfer;
 mod watch;
 mod windows;
 
-pub use assign::{SHARE_ONE, assign, salt_of};
+pub use assign::{SHARE_ONE, assign, assign_connection, assign_slice, salt_of};
 pub use cgroup::{Cgroup, cgroup_root};
 pub use contract::{Counter, RecordLevel};
 pub use error::KernelError;

@@ -65,7 +65,7 @@ impl CgroupId {
 /// What is done with a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Arm {
-    /// Its share of the prefixes, of [`SHARE_ONE`]. Those of a rule sum to that; the last arm has what is left.
+    /// Its share of the prefixes or connections, of [`SHARE_ONE`]. Those of a rule sum to that; the last arm has what is left.
     pub share: u32,
     /// The congestion control; `None` leaves the connection what it has.
     pub control: Option<String>,
@@ -90,6 +90,8 @@ pub struct Rule {
     pub destination: Option<(IpAddr, u8)>,
     /// Record the transfers.
     pub records: bool,
+    /// Connections are assigned to the arms one by one; else the peers' prefixes are.
+    pub by_connection: bool,
     /// At least one, at most [`MAX_RULE_ARMS`].
     pub arms: Vec<Arm>,
 }
@@ -121,6 +123,8 @@ pub struct FlowKey {
     pub local_port: u16,
     /// The peer.
     pub remote_addr: IpAddr,
+    /// The peer's port.
+    pub remote_port: u16,
 }
 
 /// What a rule has done.
@@ -274,6 +278,7 @@ impl Policy {
             port_to: rule.ports.1,
             arms: u8::try_from(rule.arms.len()).unwrap_or(0),
             records: u8::from(rule.records),
+            by_connection: u8::from(rule.by_connection),
             ..RawRule::default()
         };
         if let Some((addr, bits)) = rule.destination {
@@ -362,6 +367,7 @@ impl Policy {
             key: RawFlowKey {
                 ifindex: key.ifindex,
                 local_port: key.local_port,
+                remote_port: key.remote_port,
                 ..RawFlowKey::default()
             },
             ..RawExplain::default()

@@ -31,7 +31,8 @@ pub(crate) struct RawRule {
     pub(crate) bits: u8,
     pub(crate) arms: u8,
     pub(crate) records: u8,
-    pub(crate) reserved: [u8; 4],
+    pub(crate) by_connection: u8,
+    pub(crate) reserved: [u8; 3],
     pub(crate) addr: [u8; 16],
     pub(crate) arm: [RawArm; MAX_ARMS],
 }
@@ -57,6 +58,8 @@ pub(crate) struct RawFlowKey {
     pub(crate) family: u8,
     pub(crate) reserved: u8,
     pub(crate) addr: [u8; 16],
+    pub(crate) remote_port: u16,
+    pub(crate) reserved_too: [u8; 6],
 }
 
 #[derive(Clone, Copy, Default)]
@@ -144,9 +147,9 @@ pub(crate) enum FlowCounter {
 const _: () = assert!(size_of::<RawArm>() == 32);
 const _: () = assert!(size_of::<RawRule>() == 176);
 const _: () = assert!(size_of::<RawPolicy>() == 24 + 32 * 176);
-const _: () = assert!(size_of::<RawFlowKey>() == 152);
+const _: () = assert!(size_of::<RawFlowKey>() == 160);
 const _: () = assert!(size_of::<RawMove>() == 20);
-const _: () = assert!(size_of::<RawExplain>() == 160);
+const _: () = assert!(size_of::<RawExplain>() == 168);
 const _: () = assert!(size_of::<RawRuleStats>() == 32);
 const _: () = assert!(size_of::<RawTransfer>() == 144);
 

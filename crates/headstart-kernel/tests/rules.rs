@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use headstart_kernel::{
     Arm, Cgroup, CgroupId, FlowKey, Kernel, Options, Policy, PolicySpec, Rule, SHARE_ONE, assign,
+    assign_connection,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -31,23 +32,33 @@ fn rules() -> impl Strategy<Value = Rule> {
     );
     let ports = (0u16..4, 0u16..4).prop_map(|(first, more)| (first, first + more));
     let arms = prop::collection::vec(0u32..SHARE_ONE, 1..=4);
-    (cgroup, prop::option::of(1u32..3), ports, destination, arms).prop_map(
-        |(cgroup, ifindex, ports, destination, shares)| Rule {
-            id: 1,
-            cgroup,
-            ifindex,
-            ports,
-            destination,
-            records: false,
-            arms: shares
-                .into_iter()
-                .map(|share| Arm {
-                    share,
-                    ..Arm::default()
-                })
-                .collect(),
-        },
+    let by_connection = any::<bool>();
+    (
+        cgroup,
+        prop::option::of(1u32..3),
+        ports,
+        destination,
+        arms,
+        by_connection,
     )
+        .prop_map(
+            |(cgroup, ifindex, ports, destination, shares, by_connection)| Rule {
+                id: 1,
+                cgroup,
+                ifindex,
+                ports,
+                destination,
+                records: false,
+                by_connection,
+                arms: shares
+                    .into_iter()
+                    .map(|share| Arm {
+                        share,
+                        ..Arm::default()
+                    })
+                    .collect(),
+            },
+        )
 }
 
 fn keys() -> impl Strategy<Value = FlowKey> {
@@ -56,13 +67,17 @@ fn keys() -> impl Strategy<Value = FlowKey> {
         0u32..3,
         0u16..8,
         addresses(),
+        any::<u16>(),
     )
-        .prop_map(|(cgroups, ifindex, local_port, remote_addr)| FlowKey {
-            cgroups,
-            ifindex,
-            local_port,
-            remote_addr,
-        })
+        .prop_map(
+            |(cgroups, ifindex, local_port, remote_addr, remote_port)| FlowKey {
+                cgroups,
+                ifindex,
+                local_port,
+                remote_addr,
+                remote_port,
+            },
+        )
 }
 
 fn within(addr: IpAddr, (prefix, bits): (IpAddr, u8)) -> bool {
@@ -90,7 +105,11 @@ fn matches(rule: &Rule, key: &FlowKey) -> bool {
 
 fn arm_of(rule: &Rule, salt: u64, key: &FlowKey) -> usize {
     let bits = if key.remote_addr.is_ipv4() { 24 } else { 48 };
-    let place = assign(salt, key.remote_addr, bits);
+    let place = if rule.by_connection {
+        assign_connection(salt, key.remote_addr, key.local_port, key.remote_port)
+    } else {
+        assign(salt, key.remote_addr, bits)
+    };
     let mut upto = 0u32;
     let within = |arm: &Arm| {
         upto = upto.saturating_add(arm.share).min(SHARE_ONE);

@@ -26,6 +26,7 @@ fn rule(id: u32, control: Option<&str>) -> Rule {
         ports: (0, u16::MAX),
         destination: None,
         records: true,
+        by_connection: false,
         arms: vec![Arm {
             share: SHARE_ONE,
             control: control.map(str::to_owned),

@@ -7,6 +7,9 @@
     reason = "each test file uses its part of a private module"
 )]
 
+#[cfg(feature = "kernel")]
+pub mod stage;
+
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;

@@ -17,6 +17,11 @@ keys! {
     SAMPLE = "sample_percent", "100";
     ROTATE = "rotate", "\"3600s\"";
     ROTATE_BYTES = "rotate_bytes", "\"256MiB\"";
+    BUCKET = "bucket", "[records.bucket]";
+    BUCKET_URL = "url", "\"s3://bucket/prefix\"";
+    OPTIONS = "options", "{ region = \"eu-central-1\" }";
+    KEEP = "keep", "false";
+    BACKLOG = "backlog_bytes", "\"8GiB\"";
     METRICS = "metrics", "[metrics]";
     LISTEN = "listen", "\"127.0.0.1:9870\"";
     MEMORY = "memory", "[memory]";
@@ -37,6 +42,12 @@ keys! {
     EXPERIMENT = "experiment", "[experiment]";
     NAME = "name", "\"web\"";
     SALT = "salt", "\"2026-11\"";
+    UNIT = "unit", "\"prefix\"";
+    SLICE = "slice", "\"600s\"";
+    BURN_IN = "burn_in", "\"60s\"";
+    BASELINE = "baseline", "\"iw3\"";
+    UNTIL = "until", "\"2026-12-01T00:00:00Z\"";
+    STOP = "stop", "[experiment.stop]";
     ARM = "arm", "[[experiment.arm]]";
     SHARE = "share_percent", "50";
     RULE = "rule", "[[rule]]";

@@ -1,5 +1,6 @@
 //! From the text of the file to the configuration: the tables but for rules and arms.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,10 +9,11 @@ use headstart_link::Span;
 use headstart_scenario::reader::{Key, Source, Table, Value};
 use headstart_scenario::{ByteSize, ScenarioError};
 
+use super::experiment::experiment;
 use super::keys::*;
 use super::memory::memory;
-use super::rules::{experiment, rules};
-use super::{Config, DEFAULT_RUN_DIR, GuardConfig, Marking, Records};
+use super::rules::rules;
+use super::{BucketConfig, Config, DEFAULT_RUN_DIR, GuardConfig, Margins, Marking, Records};
 
 /// A minute of waiting bounds what a guard can see late; a day, what it holds in memory.
 const LONGEST: Duration = Duration::from_secs(86_400);
@@ -69,7 +71,11 @@ pub(super) fn path_of(
 }
 
 /// A duration of `least` to a day.
-fn duration(value: &Value<'_>, key: Key, least: Duration) -> Result<Duration, ScenarioError> {
+pub(super) fn duration(
+    value: &Value<'_>,
+    key: Key,
+    least: Duration,
+) -> Result<Duration, ScenarioError> {
     let span: Span = value.parsed(key)?;
     let duration = span.as_duration();
     if duration < least || duration > LONGEST {
@@ -89,14 +95,15 @@ fn records(top: &Table<'_>, state_dir: &Path) -> Result<Records, ScenarioError> 
         sample_percent: 100,
         rotate: Duration::from_secs(3600),
         rotate_bytes: 256 << 20,
+        bucket: None,
     };
     let Some(table) = table_of(top, RECORDS)? else {
         return Ok(records);
     };
-    table.only(&[DIR, SAMPLE, ROTATE, ROTATE_BYTES])?;
+    table.only(&[DIR, SAMPLE, ROTATE, ROTATE_BYTES, BUCKET])?;
     if let Some(dir) = path_of(Some(&table), DIR)? {
         if dir.to_string_lossy().contains("://") {
-            let cause = "only local folders can be written to; copy closed files on from there";
+            let cause = "files are written here first, so it is a local folder; a bucket is `url` in [records.bucket]";
             return Err(table.need(DIR)?.bad(DIR, &cause));
         }
         records.dir = dir;
@@ -111,7 +118,40 @@ fn records(top: &Table<'_>, state_dir: &Path) -> Result<Records, ScenarioError> 
         let size: ByteSize = value.size(ROTATE_BYTES)?;
         records.rotate_bytes = size.bytes();
     }
+    if let Some(value) = table.get(BUCKET) {
+        records.bucket = Some(bucket(&value.table("in [records.bucket]".to_owned())?)?);
+    }
     Ok(records)
+}
+
+fn bucket(table: &Table<'_>) -> Result<BucketConfig, ScenarioError> {
+    table.only(&[BUCKET_URL, OPTIONS, KEEP, BACKLOG])?;
+    let url = table.need(BUCKET_URL)?;
+    let mut bucket = BucketConfig {
+        url: url.words(BUCKET_URL)?.to_owned(),
+        options: BTreeMap::new(),
+        keep: false,
+        backlog_bytes: 8 << 30,
+    };
+    if let Err(cause) = crate::bucket::check(&bucket.url, []) {
+        return Err(url.bad(BUCKET_URL, &cause));
+    }
+    if let Some(options) = table.get(OPTIONS) {
+        let named = options.table("in options of [records.bucket]".to_owned())?;
+        for (name, value) in named.entries("\"eu-central-1\"") {
+            if let Err(cause) = crate::bucket::check(&bucket.url, [&name]) {
+                return Err(options.bad(OPTIONS, &cause));
+            }
+            bucket.options.insert(name, value.text()?.to_owned());
+        }
+    }
+    if let Some(value) = table.get(KEEP) {
+        bucket.keep = value.truth()?;
+    }
+    if let Some(value) = table.get(BACKLOG) {
+        bucket.backlog_bytes = value.size(BACKLOG)?.bytes();
+    }
+    Ok(bucket)
 }
 
 fn metrics(top: &Table<'_>) -> Result<Option<SocketAddr>, ScenarioError> {
@@ -165,6 +205,14 @@ fn guard(top: &Table<'_>) -> Result<Option<GuardConfig>, ScenarioError> {
         TIMEOUTS,
         LATENCY,
     ])?;
+    let holdout = table.need(HOLDOUT)?;
+    Ok(Some(GuardConfig {
+        holdout_percent: percent(&holdout, 1, 50)?,
+        margins: margins(&table)?,
+    }))
+}
+
+pub(super) fn margins(table: &Table<'_>) -> Result<Margins, ScenarioError> {
     let whole = |key: Key, max: u64| -> Result<Option<u32>, ScenarioError> {
         let value = table
             .get(key)
@@ -172,10 +220,8 @@ fn guard(top: &Table<'_>) -> Result<Option<GuardConfig>, ScenarioError> {
             .transpose()?;
         Ok(value.map(|value| u32::try_from(value).unwrap_or(u32::MAX)))
     };
-    let holdout = table.need(HOLDOUT)?;
     let window = table.need(WINDOW)?;
-    Ok(Some(GuardConfig {
-        holdout_percent: percent(&holdout, 1, 50)?,
+    Ok(Margins {
         window: duration(&window, WINDOW, Duration::from_secs(1))?,
         min_transfers: match table.get(MIN_TRANSFERS) {
             Some(value) => value.whole(1, 1_000_000)?,
@@ -184,5 +230,5 @@ fn guard(top: &Table<'_>) -> Result<Option<GuardConfig>, ScenarioError> {
         retransmission_points: whole(RETRANSMISSIONS, 100)?,
         timeout_points: whole(TIMEOUTS, 1000)?,
         latency_percent: whole(LATENCY, 10_000)?,
-    }))
+    })
 }

@@ -1,69 +1,22 @@
-//! From the text of the file to the configuration: rules, arms and what they do.
+//! From the text of the file to the configuration: rules, and what they do.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use headstart_core::{Params, Startup};
-use headstart_kernel::{MAX_POLICY_RULES, MAX_RULE_ARMS};
+use headstart_kernel::MAX_POLICY_RULES;
 use headstart_scenario::reader::{Table, Value};
 use headstart_scenario::{Fault, ScenarioError};
 
 use super::keys::*;
-use super::read::{path_of, percent, table_of};
-use super::{Action, ArmConfig, Experiment, LEAVE_ALONE, RuleAction, RuleConfig};
+use super::read::path_of;
+use super::{Action, Experiment, LEAVE_ALONE, RuleAction, RuleConfig};
 
 const EXPERIMENT_ACTION: &str = "experiment";
 
-pub(super) fn experiment(
-    top: &Table<'_>,
-    controls: &[String],
-) -> Result<Option<Experiment>, ScenarioError> {
-    let Some(table) = table_of(top, EXPERIMENT)? else {
-        return Ok(None);
-    };
-    table.only(&[NAME, SALT, ARM])?;
-    let list = table.need(ARM)?;
-    let mut arms = Vec::new();
-    for item in list.list("a list of tables")? {
-        let arm = item.table("in [[experiment.arm]]".to_owned())?;
-        arm.only(&[NAME, SHARE, STARTUP, PARAMS])?;
-        let share = arm.need(SHARE)?;
-        arms.push(ArmConfig {
-            name: arm.need(NAME)?.words(NAME)?.to_owned(),
-            share_percent: percent(&share, 0, 100)?,
-            action: action(&arm, controls, false)?.unwrap_or(Action::LeaveAlone),
-        });
-    }
-    let sum: u32 = arms.iter().map(|arm| u32::from(arm.share_percent)).sum();
-    if arms.len() < 2 || arms.len() > MAX_RULE_ARMS {
-        let cause = format!("there are {}; give 2 to {MAX_RULE_ARMS}", arms.len());
-        return Err(list.bad(ARM, &cause));
-    }
-    if sum != 100 {
-        return Err(list.bad(
-            ARM,
-            &format!("the shares sum to {sum} percent; make it 100"),
-        ));
-    }
-    let mut names: Vec<_> = arms.iter().map(|arm| arm.name.as_str()).collect();
-    names.sort_unstable();
-    if let Some(twin) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        let cause = format!(
-            "two arms are called \"{}\"; records tell them apart by name",
-            twin[0]
-        );
-        return Err(list.bad(ARM, &cause));
-    }
-    Ok(Some(Experiment {
-        name: table.need(NAME)?.words(NAME)?.to_owned(),
-        salt: table.need(SALT)?.words(SALT)?.to_owned(),
-        arms,
-    }))
-}
-
 /// `None`: the experiment decides.
-fn action(
+pub(super) fn action(
     table: &Table<'_>,
     controls: &[String],
     experiment: bool,

@@ -5,12 +5,15 @@ use std::io;
 use headstart_kernel::Counter;
 use serde_json::{Value, json};
 
-use super::start::{check, guards_of};
+use super::start::{check, first_slice};
 use super::{Daemon, DaemonError, ROUND_NS, now_ns};
 use crate::config::Config;
 use crate::explain;
 use crate::kept::ALL;
 use crate::protocol::{RecordStatus, Request, RuleStatus, Status};
+use crate::slices::Slices;
+use crate::uploads::Uploads;
+use crate::watches::Watches;
 
 /// What a connection has without us: the machine's default, where that is not one of ours.
 fn default_control() -> String {
@@ -32,6 +35,7 @@ impl Daemon {
                 config.run_dir.clone(),
                 config.state_dir.clone(),
                 config.records.dir.clone(),
+                config.records.bucket.clone(),
                 config.metrics,
                 config.marking.clone(),
                 config.memory.clone(),
@@ -40,13 +44,21 @@ impl Daemon {
         if fixed(&config) != fixed(&self.config) {
             return Err(DaemonError::ConfigFile {
                 file: self.file.clone(),
-                cause: "[daemon], [memory], [metrics], [marking] and the records' folder are taken at the start only; \
+                cause: "[daemon], [memory], [metrics], [marking] and the records' folder and bucket are taken at the start only; \
                         restart, or leave them as they were"
                     .to_owned(),
             });
         }
-        if config.guard != self.config.guard || config.rules != self.config.rules {
-            self.guards = guards_of(&config);
+        let judged = |config: &Config| {
+            let (guard, rules) = (config.guard, config.rules.clone());
+            (guard, rules, config.experiment.clone())
+        };
+        if judged(&config) != judged(&self.config) {
+            self.watches = Watches::of(&config);
+        }
+        if config.experiment != self.config.experiment {
+            let now = now_ns();
+            self.slices = first_slice(&config, now, self.wall.us(now));
         }
         self.store.configure(config.records.clone());
         self.config = config;
@@ -110,7 +122,7 @@ impl Daemon {
                     .off
                     .turn_on(rule.as_deref())
                     .map_err(|error| error.to_string())?;
-                self.guards = guards_of(&self.config);
+                self.watches = Watches::of(&self.config);
                 self.apply();
                 Ok(json!({"was_off": was}))
             }
@@ -136,7 +148,7 @@ impl Daemon {
             config: self.file.display().to_string(),
             config_age_s: age(self.configured_ns),
             rules: self.rule_statuses(),
-            experiment: self.config.experiment.as_ref().map(|e| e.name.clone()),
+            experiment: self.experiment_status(),
             live_connections: counts.live(),
             moved_back: counts.moved,
             paths_known: self.memory.paths_known(),
@@ -149,12 +161,23 @@ impl Daemon {
                 waiting: self.store.waiting() as u64,
                 files: written.files_closed,
                 error: self.store_error.clone(),
+                bucket: self.uploads.as_ref().map(Uploads::status),
             },
             memory: self.memory.status(),
             marked_pkts: self.kernel.counter(Counter::MarkedPkts).unwrap_or(0),
             resident_bytes: resident_bytes(),
             errors: self.errors.iter().cloned().collect(),
         }
+    }
+
+    fn experiment_status(&self) -> Option<String> {
+        let experiment = self.config.experiment.as_ref()?;
+        let mut text = format!("{} by {}", experiment.name, experiment.unit.name());
+        let arm = self.slices.as_ref().and_then(Slices::arm);
+        if let Some(arm) = arm.and_then(|arm| experiment.arms.get(arm)) {
+            text += &format!(", now {}", arm.name);
+        }
+        Some(text)
     }
 
     fn rule_statuses(&self) -> Vec<RuleStatus> {

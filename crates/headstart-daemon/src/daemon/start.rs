@@ -1,6 +1,6 @@
 //! What happens before the daemon runs: the configuration is read, the policy put into force.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -11,12 +11,14 @@ use headstart_kernel::{Attachment, Kernel, Options, Policy};
 
 use super::{Daemon, DaemonError, now_ns, system, wall_now};
 use crate::config::Config;
-use crate::guard::Guard;
 use crate::kept::OffRules;
 use crate::memory::Memory;
 use crate::rules::{Numbers, resolve};
+use crate::slices::Slices;
 use crate::stats::Stats;
 use crate::store::Store;
+use crate::uploads::Uploads;
+use crate::watches::Watches;
 
 const RECORD_ROOM_BYTES: u32 = 1 << 24;
 
@@ -89,12 +91,15 @@ impl Daemon {
         let cgroup = attachment_point(&config)?;
         let mut policy = Policy::attach(&kernel, &cgroup)?;
         let mut numbers = Numbers::default();
-        let resolved = resolve(&config, &mut numbers, &off);
+        let (now, wall) = (now_ns(), wall_now());
+        let slices = first_slice(&config, now, wall.us(now));
+        let arm = slices.as_ref().and_then(Slices::arm);
+        let resolved = resolve(&config, &mut numbers, &off, arm);
         policy.apply(&resolved.spec)?;
-        let now = now_ns();
         let mut daemon = Daemon {
             file: file.to_owned(),
-            guards: guards_of(&config),
+            watches: Watches::of(&config),
+            slices,
             config,
             policy,
             _marks: marks,
@@ -106,7 +111,9 @@ impl Daemon {
             stats: Stats::default(),
             store,
             store_error: None,
-            wall: wall_now(),
+            uploads: None,
+            upload_error: None,
+            wall,
             begun_ns: now,
             configured_ns: now,
             next_round_ns: now,
@@ -122,14 +129,24 @@ impl Daemon {
     }
 }
 
-pub(super) fn guards_of(config: &Config) -> HashMap<String, Guard> {
-    let Some(guard) = config.guard else {
-        return HashMap::new();
+/// With the arm of now in force, where the experiment is by time.
+pub(super) fn first_slice(config: &Config, now_ns: u64, wall_us: i64) -> Option<Slices> {
+    let mut slices = config.experiment.as_ref().and_then(Slices::of)?;
+    slices.look(now_ns, wall_us);
+    Some(slices)
+}
+
+/// After the capabilities are dropped: the thread has no more than those that are left.
+pub(super) fn uploads(config: &Config) -> Result<Option<Uploads>, DaemonError> {
+    let Some(bucket) = &config.records.bucket else {
+        return Ok(None);
     };
-    let rules = config.rules.iter();
-    rules
-        .map(|rule| (rule.name.clone(), Guard::new(guard)))
-        .collect()
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let host = host.map_err(|error| system("asking for the machine's name", error))?;
+    let uploads = Uploads::start(&config.records.dir, bucket, host.trim());
+    Ok(Some(
+        uploads.map_err(|error| system("starting the uploads", error))?,
+    ))
 }
 
 fn attachment_point(config: &Config) -> Result<PathBuf, DaemonError> {

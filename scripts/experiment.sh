@@ -6,7 +6,7 @@ set -euo pipefail
 
 usage() {
 	cat <<'TEXT'
-usage: scripts/experiment.sh ab|aa|harm|all [--seconds S] [--paths N] [--clients N] [--seed N] [--shallow] [--out DIR]
+usage: scripts/experiment.sh ab|aa|harm|all [--seconds S] [--paths N] [--clients N] [--seed N] [--out DIR]
 
   ab      an initial window of 3 against one of 10
   aa      the same for both arms: no difference may be found

@@ -29,9 +29,8 @@ FIRST_NETWORK = 100
 LEAST_RATE_BITS_PER_S = 128_000
 """Of a path; slower ones of the population would make too few transfers in the time there is."""
 
-SHALLOW_PKTS = (12, 18, 27, 40, 60, 90)
-"""Buffers of the paths for an arm that is to do harm, in turn. The others have the population's,
-64 to 256 KiB: those hold 100 packets of a page that is not even as long."""
+BUFFER_PKTS = (12, 18, 27, 40, 60, 90)
+"""Of the paths, in turn: the shallow ones overflow when a page's connections begin at once."""
 
 PATIENCE_S = 30.0
 
@@ -95,17 +94,15 @@ class RunError(Exception):
     """The run cannot go on; the text says why and what to do."""
 
 
-def draw_links(count: int, seed: int, *, shallow: bool) -> list[Link]:
-    """Rates, round-trip times and buffers of the paper's clients (AvgDC)."""
+def draw_links(count: int, seed: int) -> list[Link]:
+    """Rates and round-trip times of the paper's clients (AvgDC), buffers of ours."""
     people = clients(AVG, count, seed)
     return [
         Link(
             lane=row["client"],
             rate_bits_per_s=max(round(row["bandwidth_bits_per_s"]), LEAST_RATE_BITS_PER_S),
             rtt_us=max(round(1000 * row["rtt_ms"]), 1000),
-            buffer_pkts=SHALLOW_PKTS[row["client"] % len(SHALLOW_PKTS)]
-            if shallow
-            else row["buffer_pkts"],
+            buffer_pkts=BUFFER_PKTS[row["client"] % len(BUFFER_PKTS)],
         )
         for row in people.iter_rows(named=True)
     ]
@@ -206,7 +203,7 @@ def start_daemon(program: Path, at: Path, config: Path) -> subprocess.Popen:
 
 def run(program: Path, at: Path, given: argparse.Namespace) -> dict:
     """The whole run; what it was."""
-    links = draw_links(given.paths, given.seed, shallow=given.shallow or given.kind == "harm")
+    links = draw_links(given.paths, given.seed)
     with ExitStack() as cleanup:
         cgroup = cgroup_root() / f"headstart-experiment-{os.getpid()}"
         cgroup.mkdir()
@@ -322,7 +319,6 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=60, help="of a path, 1 to 250")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--program", type=Path, help="default: target/release/headstart")
-    parser.add_argument("--shallow", action="store_true", help="buffers of 12 to 90 packets")
     parser.add_argument("--records-only", action="store_true", help="leave the analysis for later")
     given = parser.parse_args()
     if not (1 <= given.paths <= 100 and 1 <= given.clients <= 250):  # noqa: PLR2004 (addresses)

@@ -163,20 +163,40 @@ def ab(  # noqa: PLR0917 -- typer reads the options from the parameters
         Path | None,
         typer.Option(help="What `headstart status --json` said: how many records were lost."),
     ] = None,
+    slice_: Annotated[
+        str | None,
+        typer.Option("--slice", help="Slices of time were assigned, of this length, such as 600s."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 1,
 ) -> None:
     """Checks an experiment and compares its arms: the IW10 paper's tables for one's own traffic."""
     # Only here: matplotlib and scipy take a second to load.
-    from headstart.ab import Options, RecordsError, analyse, read_experiment, read_lost  # noqa: PLC0415
+    from headstart.ab import (  # noqa: PLC0415
+        Options,
+        Plan,
+        RecordsError,
+        analyse,
+        read_lost,
+        read_plan,
+        read_span,
+    )
     from headstart.ab.folder import write_folder  # noqa: PLC0415
     from headstart.ab.terminal import render_text  # noqa: PLC0415
 
     if config is not None and shares is not None:
         _fail("give --config or --shares, not both", WRONG_INPUT)
     try:
-        shares_pct = read_experiment(config) if config else _shares(shares)
-        lost = read_lost(status) if status else None
-        options = Options(base, rule, shares_pct, bandwidth, lost, alike=aa, seed=seed)
+        plan = read_plan(config) if config else Plan(_shares(shares), None, None)
+        options = Options(
+            base=base or plan.base,
+            rule=rule,
+            shares_pct=plan.shares_pct,
+            bandwidth=bandwidth,
+            lost=read_lost(status) if status else None,
+            alike=aa,
+            slice_us=read_span(slice_) if slice_ else plan.slice_us,
+            seed=seed,
+        )
         analysis = analyse(records, options)
     except RecordsError as error:
         _fail(str(error), WRONG_INPUT)

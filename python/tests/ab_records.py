@@ -17,6 +17,7 @@ class Traffic:
     Attributes:
         gain: The second arm's latency over the first one's.
         by_prefix: Each prefix has one arm; else each transfer draws its own.
+        slice_s: Each slice of time has one arm, and its own level of load; nothing else counts.
         share: Of the second arm.
         rtt_shift: The second arm's RTT over the first one's: no fair comparison.
         spread: Of the logarithm of latency, from prefix to prefix.
@@ -29,6 +30,7 @@ class Traffic:
     prefixes: int = 400
     gain: float = 1.0
     by_prefix: bool = True
+    slice_s: int | None = None
     share: float = 0.5
     rtt_shift: float = 1.0
     spread: float = 0.5
@@ -47,13 +49,20 @@ def table(traffic: Traffic) -> pl.DataFrame:
     prefix_arm = chance.random(prefixes) < traffic.share
     prefix = chance.integers(0, prefixes, n)
     arm = prefix_arm[prefix] if traffic.by_prefix else chance.random(n) < traffic.share
-    start_us = BEGAN_US + np.sort(chance.integers(0, 600_000_000, n))
+    span_us = 600_000_000 if traffic.slice_s is None else 200_000_000 * traffic.slice_s
+    start_us = BEGAN_US + np.sort(chance.integers(0, span_us, n))
+    slices = start_us // (1_000_000 * (traffic.slice_s or 1_000_000))
+    slices -= slices.min()
+    if traffic.slice_s is not None:
+        arm = (chance.random(slices.max() + 1) < traffic.share)[slices]
     size = chance.lognormal(np.log(6000), 1.0, n).astype(np.int64) + 300
     segments = -(-size // MSS_BYTES)
     rtt_ms = prefix_rtt_ms[prefix] * (1 + 0.05 * chance.random(n))
     rtt_ms = np.where(arm, rtt_ms * traffic.rtt_shift, rtt_ms)
     latency_ms = rtt_ms * (1 + np.log2(segments + 1) / 2) + size * 8000 / rate_bits_per_s[prefix]
     latency_ms *= chance.lognormal(0, 0.3, n)
+    if traffic.slice_s is not None:
+        latency_ms *= chance.lognormal(0, 0.4, slices.max() + 1)[slices]
     latency_ms = np.where(arm, latency_ms * traffic.gain, latency_ms)
     order = np.lexsort((start_us, prefix))
     before, after = order[:-1], order[1:]

@@ -166,6 +166,36 @@ def test_the_bandwidth_of_a_file_decides_the_buckets_and_is_an_input(tmp_path: P
         answer(records, bandwidth=given)
 
 
+def test_slices_of_time_are_the_samples_where_they_were_assigned(tmp_path: Path) -> None:
+    sliced = Traffic(transfers=8000, slice_s=60)
+    told = wrong = 0
+    for seed in range(12):
+        file = write(tmp_path / f"{seed}.parquet", sliced, seed=seed)
+        analysis = answer(file, slice_us=60_000_000)
+        assert analysis.checked.unit == "slice"
+        assert state(analysis, "ratio_slices") is State.GOOD
+        assert "slices of time" in next(
+            check.title for check in analysis.checked.checks if check.key == "samples"
+        )
+        told += line(analysis, "latency", "mean").p < 0.05
+        wrong += line(answer(file), "latency", "mean").p < 0.05
+    assert told <= 3, "alike arms, but each slice has its own load"
+    assert wrong >= 4, "prefixes are in both arms, and know nothing of the slices' load"
+
+
+def test_the_burn_in_of_slices_is_left_out(tmp_path: Path) -> None:
+    rows = table(Traffic(by_prefix=False, gain=0.8))
+    late = pl.int_range(pl.len()) % 4 == 0
+    marked = rows.with_columns(
+        burn_in=late, latency_us=pl.when(late).then(10**9).otherwise("latency_us").cast(pl.UInt64)
+    )
+    marked.write_parquet(tmp_path / "a.parquet")
+    rows.filter(~late).write_parquet(tmp_path / "b.parquet")
+    with_mark, without = answer(tmp_path / "a.parquet"), answer(tmp_path / "b.parquet")
+    assert with_mark.burn_in == 1500
+    assert line(with_mark, "latency", "mean") == line(without, "latency", "mean")
+
+
 def test_three_arms_are_held_against_the_same_base(tmp_path: Path) -> None:
     rows = table(Traffic(by_prefix=False, gain=0.8))
     third = table(Traffic(by_prefix=False, seed=2)).with_columns(arm=pl.lit("iw20"))
@@ -294,6 +324,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_name_and_what_to_do(
         (("--status", "/none.json"), "cannot be read"),
         (("--bandwidth", "/none.csv"), "no table of bandwidths"),
         (("--shares", "a=1", "--config", "x"), "not both"),
+        (("--slice", "10 minutes"), "write such as 600s"),
     ],
 )
 def test_wrong_options_end_with_code_2_and_say_what_to_write(
@@ -312,6 +343,11 @@ def test_shares_and_base_come_from_the_daemons_configuration(gained: Path, tmp_p
     )
     result = lab(gained, "--config", config)
     assert "IW3 AGAINST IW10" in result.stdout, "the first arm is the base"
+    named = config.read_text().replace('salt = "y"', 'salt = "y"\nbaseline = "iw3"')
+    config.write_text(named.replace("salt", 'unit = "time"\nslice = "60s"\nsalt'))
+    result = lab(gained, "--config", config)
+    assert "IW10 AGAINST IW3" in result.stdout, "or the one that is called so"
+    assert "whole slices of time drawn again" in result.stdout
     config.write_text("[records]\n")
     assert "has no [experiment]" in lab(gained, "--config", config).stderr
 

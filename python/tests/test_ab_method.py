@@ -22,7 +22,7 @@ def mean_of(seed: int, count: int, gain: float) -> tuple[Comparison, float]:
     """The comparison of the means, and what it is without regard for prefixes: its z."""
     prefix, arm, value = clusters(np.random.default_rng(seed), count, gain)
     lots = Lots(count, seed, 600)
-    lot = lots.of_prefix[prefix]
+    lot = lots.of_cluster[prefix]
     sums = [(lots.sums(lot[own], value[own]), lots.sums(lot[own])) for own in (~arm, arm)]
     base, other = value[~arm], value[arm]
     error = np.hypot(base.std() / base.size**0.5, other.std() / other.size**0.5)
@@ -33,7 +33,7 @@ def quantiles_of(seed: int, count: int) -> list[Comparison]:
     """Alike arms, the 50 % and 95 % quantiles."""
     prefix, arm, value = clusters(np.random.default_rng(seed), count, 1.0)
     lots = Lots(count, seed, 400)
-    lot, bins = lots.of_prefix[prefix], Bins.over(1000 * value)
+    lot, bins = lots.of_cluster[prefix], Bins.over(1000 * value)
     place, shares = bins.of(1000 * value), (0.5, 0.95)
     histograms = [lots.sums(lot[own], None, place[own], BINS) for own in (~arm, arm)]
     exact = [1000 * np.quantile(value[own], shares) for own in (~arm, arm)]
@@ -96,7 +96,7 @@ def test_more_prefixes_than_lots_give_the_interval_that_they_would_have_by_thems
     arm = chance.random(count) < 0.5
     lots = Lots(count, 1, 4000)
     sums = [
-        (lots.sums(lots.of_prefix[own], level[own]), lots.sums(lots.of_prefix[own]))
+        (lots.sums(lots.of_cluster[own], level[own]), lots.sums(lots.of_cluster[own]))
         for own in (~arm, arm)
     ]
     found = lots.ratio(*sums)[0]
@@ -110,7 +110,7 @@ def test_distributions_that_are_alike_are_not_told_apart_and_others_are() -> Non
             prefix, arm, value = clusters(np.random.default_rng(seed), 120, shift)
             lots = Lots(120, seed, 300)
             bins = Bins.over(1000 * value)
-            lot, place = lots.of_prefix[prefix], bins.of(1000 * value)
+            lot, place = lots.of_cluster[prefix], bins.of(1000 * value)
             yield lots.furthest(
                 tuple(lots.sums(lot[own], None, place[own], BINS) for own in (~arm, arm))
             )[1]

@@ -5,6 +5,7 @@ the operator's page.
 """
 
 import json
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +22,12 @@ __all__ = [
     "Analysis",
     "Contrast",
     "Options",
+    "Plan",
     "RecordsError",
     "analyse",
-    "read_experiment",
     "read_lost",
+    "read_plan",
+    "read_span",
 ]
 
 DRAWS = 2000
@@ -44,6 +47,7 @@ class Options:
         shares_pct: Of the arms; None: as many for each.
         bandwidth: A file of the prefixes' bandwidths, measured at another time.
         lost: Records that the daemon lost, and that it made.
+        slice_us: What was assigned are slices of the wall clock, of this length.
         alike: The arms have the same (A/A). Where there is one arm, prefixes are split by chance.
         seed: Of the bootstrap and of that split.
         draws: Of the bootstrap.
@@ -55,6 +59,7 @@ class Options:
     bandwidth: Path | None = None
     lost: tuple[int, int] | None = None
     alike: bool = False
+    slice_us: int | None = None
     seed: int = 1
     draws: int = DRAWS
 
@@ -91,6 +96,7 @@ class Analysis:
     rules: tuple[str, ...]
     transfers: int
     others: int
+    burn_in: int
     prefixes: int
     began_us: int
     ended_us: int
@@ -116,10 +122,15 @@ def analyse(names: list[str], options: Options) -> Analysis:
         RecordsError: The records cannot be read or compared.
     """
     source = find(names)
-    rows = load(source, options.rule, split_seed=options.seed if options.alike else None)
+    rows = load(
+        source,
+        options.rule,
+        split_seed=options.seed if options.alike else None,
+        slice_us=options.slice_us,
+    )
     rows = rows.with_base(options.base or _base(rows, options.shares_pct))
     shares_pct = _shares(rows.arms, options.shares_pct)
-    lots = Lots(len(rows.prefixes), options.seed, options.draws)
+    lots = Lots(rows.clusters, options.seed, options.draws)
     given = options.bandwidth is not None
     bandwidth = _given_bandwidth(options.bandwidth, rows) if given else _seen_bandwidth(rows)
     checked = checks.check(
@@ -152,6 +163,7 @@ def analyse(names: list[str], options: Options) -> Analysis:
         rules=rows.rules,
         transfers=rows.count,
         others=rows.others,
+        burn_in=rows.burn_in,
         prefixes=len(rows.prefixes),
         began_us=int(rows.start_us.min()),
         ended_us=int(rows.start_us.max()),
@@ -169,15 +181,32 @@ def analyse(names: list[str], options: Options) -> Analysis:
     )
 
 
-def read_experiment(config: Path) -> dict[str, float]:
-    """The arms and their shares in percent, of the daemon's configuration.
+@dataclass(frozen=True)
+class Plan:
+    """What the daemon's configuration says of the experiment.
+
+    Attributes:
+        shares_pct: Of the arms, in their order; None: as many for each.
+        base: The arm that the others are compared with; None: the first.
+        slice_us: Where slices of time are assigned: their length.
+    """
+
+    shares_pct: dict[str, float] | None
+    base: str | None
+    slice_us: int | None
+
+
+def read_plan(config: Path) -> Plan:
+    """The experiment of the daemon's configuration.
 
     Raises:
         RecordsError: The file cannot be read or has no experiment.
     """
     try:
-        arms = tomllib.loads(config.read_text(encoding="utf-8"))["experiment"]["arm"]
-        return {str(arm["name"]): float(arm["share_percent"]) for arm in arms}
+        told = tomllib.loads(config.read_text(encoding="utf-8"))["experiment"]
+        slice_us = read_span(told["slice"]) if told.get("unit") == "time" else None
+        shares_pct = {str(arm["name"]): float(arm["share_percent"]) for arm in told["arm"]}
+        return Plan(shares_pct, told.get("baseline"), slice_us)
     except OSError as error:
         raise RecordsError(
             f"{config}: cannot be read: {error.strerror or error}; give the daemon's configuration"
@@ -187,6 +216,19 @@ def read_experiment(config: Path) -> dict[str, float]:
             f"{config}: has no [experiment] with arms and shares ({error}); "
             "`headstart run --check` says what is wrong, or give --shares"
         ) from error
+
+
+def read_span(text: str) -> int:
+    """`600s` in us, as the configuration has it.
+
+    Raises:
+        RecordsError: It is no span above 0.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s)", str(text))
+    span_us = round(float(match[1]) * {"us": 1, "ms": 1000, "s": 10**6}[match[2]]) if match else 0
+    if not span_us:
+        raise RecordsError(f'a slice of "{text}" is no span of time; write such as 600s')
+    return span_us
 
 
 def read_lost(status: Path) -> tuple[int, int]:

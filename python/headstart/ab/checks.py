@@ -32,6 +32,9 @@ LOST_SHARE = 0.01
 INPUT_SHARES = (0.1, 0.5, 0.9, 0.99)
 
 
+_NAMES = {"prefix": "prefixes", "slice": "slices of time"}
+
+
 class State(StrEnum):
     """How a check came out."""
 
@@ -81,7 +84,7 @@ class Checked:
     """All that was checked.
 
     Attributes:
-        unit: What was assigned: "prefix" or "connection".
+        unit: What was assigned: "prefix", "connection" or "slice" of time.
         by_arm: Transfers, connections, prefixes and bytes of each arm.
     """
 
@@ -89,6 +92,11 @@ class Checked:
     by_arm: list[dict[str, int | float | str]]
     checks: list[Check]
     inputs: list[Input]
+
+    @property
+    def samples(self) -> str:
+        """What is drawn again as a whole."""
+        return _NAMES["slice" if self.unit == "slice" else "prefix"]
 
     @property
     def bad(self) -> list[Check]:
@@ -117,33 +125,35 @@ def check(  # noqa: PLR0917 -- what is checked, and what it is held against
         lost: Records that the daemon says it lost, and how many it made.
         alike: The arms have the same (A/A).
     """
-    members = _members(transfers)
+    members = _members(transfers, transfers.cluster, transfers.clusters)
     mixed = float(np.mean(members.sum(axis=0) > 1))
     unit = "prefix" if mixed < MIXED_SHARE else "connection"
+    if transfers.slice_us is not None:
+        unit = "slice"
     inputs = _inputs(transfers, lots, *bandwidth, by_prefix=unit == "prefix")
     checks = [
         *_ratios(transfers, members, shares_pct, unit),
         _alike_inputs(inputs),
-        *_few(transfers, members),
+        *_few(transfers, members, _NAMES["slice" if unit == "slice" else "prefix"]),
         _unfinished(transfers, lots),
         _lost(source, lost),
         _treatment(transfers, alike=alike),
     ]
-    return Checked(unit, _by_arm(transfers, members), checks, inputs)
+    return Checked(unit, _by_arm(transfers), checks, inputs)
 
 
-def _members(transfers: Transfers) -> NDArray[np.bool_]:
-    """Which arm saw which prefix."""
-    count = len(transfers.prefixes)
+def _members(transfers: Transfers, cluster: NDArray, count: int) -> NDArray[np.bool_]:
+    """Which arm had a transfer of which prefix, or in which slice."""
     return np.array(
         [
-            np.bincount(transfers.prefix[transfers.arm == arm], minlength=count) > 0
+            np.bincount(cluster[transfers.arm == arm], minlength=count) > 0
             for arm in range(len(transfers.arms))
         ]
     )
 
 
-def _by_arm(transfers: Transfers, members: NDArray) -> list[dict[str, int | float | str]]:
+def _by_arm(transfers: Transfers) -> list[dict[str, int | float | str]]:
+    members = _members(transfers, transfers.prefix, len(transfers.prefixes))
     rows = []
     for arm, name in enumerate(transfers.arms):
         own = transfers.arm == arm
@@ -166,21 +176,21 @@ def _ratios(
     """The arms' shares: of what was assigned, and of the transfers."""
     wanted = np.array([shares_pct[arm] for arm in transfers.arms]) / 100
     checks = []
-    if unit == "prefix":
+    if unit in _NAMES:
         seen = members.sum(axis=1)
         p = float(stats.chisquare(seen, wanted * seen.sum()).pvalue)
-        checks.append(_ratio("prefixes", seen, wanted, p, transfers.arms, bad=State.BAD))
+        checks.append(_ratio(_NAMES[unit], seen, wanted, p, transfers.arms, bad=State.BAD))
         several = int(np.count_nonzero(members.sum(axis=0) > 1))
         if several:
-            words = f"{several:,} prefixes have more than one arm: was the salt or a share changed?"
-            checks.append(Check("mixed", "One arm a prefix", State.WARNING, words))
+            words = f"{several:,} {_NAMES[unit]} have more than one arm: was the salt or a share changed?"
+            checks.append(Check("mixed", f"One arm a {unit}", State.WARNING, words))
     first = transfers.first
     title, chosen = ("connections", first) if first.any() else ("transfers", np.ones_like(first))
-    arm, prefix = transfers.arm[chosen], transfers.prefix[chosen]
+    arm, cluster = transfers.arm[chosen], transfers.cluster[chosen]
     seen = np.bincount(arm, minlength=len(transfers.arms))
-    p = _clustered(arm, prefix, wanted, len(transfers.prefixes))
-    # By prefix, how often clients come is not assigned: an arm may bring them back.
-    bad = State.WARNING if unit == "prefix" else State.BAD
+    p = _clustered(arm, cluster, wanted, transfers.clusters)
+    # How often the clients of a prefix come is not assigned: an arm may bring them back.
+    bad = State.WARNING if unit in _NAMES else State.BAD
     checks.append(_ratio(title, seen, wanted, p, transfers.arms, bad=bad))
     return checks
 
@@ -193,18 +203,24 @@ def _ratio(
         f"{arm} {count:,} ({100 * count / max(seen.sum(), 1):.2f} % of {100 * share:g} %)"
         for arm, count, share in zip(arms, seen, wanted, strict=True)
     )
-    return Check(f"ratio_{what}", f"Sample ratio of {what}", state, f"{parts}; p = {p:.3g}", p)
+    return Check(
+        f"ratio_{what.split(maxsplit=1)[0]}",
+        f"Sample ratio of {what}",
+        state,
+        f"{parts}; p = {p:.3g}",
+        p,
+    )
 
 
-def _clustered(arm: NDArray, prefix: NDArray, wanted: Floats, prefixes: int) -> float:
+def _clustered(arm: NDArray, cluster: NDArray, wanted: Floats, clusters: int) -> float:
     """Chi-square of the arms' counts, with the variance from prefix to prefix.
 
     A prefix has as many connections as it has, all of one arm or not: what scatters is the prefix's
     excess over its share.
     """
     arms = wanted.size
-    flat = np.bincount(prefix.astype(np.int64) * arms + arm, minlength=prefixes * arms)
-    counts = flat.reshape(prefixes, arms).astype(np.float64)
+    flat = np.bincount(cluster.astype(np.int64) * arms + arm, minlength=clusters * arms)
+    counts = flat.reshape(clusters, arms).astype(np.float64)
     excess = (counts - counts.sum(axis=1, keepdims=True) * wanted)[:, :-1]
     total, scatter = excess.sum(axis=0), excess.T @ excess
     if np.linalg.matrix_rank(scatter) < arms - 1:
@@ -233,7 +249,7 @@ def _inputs(
     arms = range(len(transfers.arms))
     own = [np.flatnonzero(transfers.arm == arm) for arm in arms]
     prefix = [transfers.prefix[index] for index in own]
-    lot = [lots.of_prefix[one] for one in prefix]
+    lot = [lots.of_cluster[transfers.cluster[index]] for index in own]
     visits = [np.bincount(one, minlength=count) for one in prefix]
     seen = [np.flatnonzero(one) for one in visits]
     own_bandwidth = [bandwidth[one] for one in prefix]
@@ -246,7 +262,8 @@ def _inputs(
             "transfers_per_prefix",
             "transfers of a prefix",
             [many[which] for many, which in zip(visits, seen, strict=True)],
-            [lots.of_prefix[which] for which in seen],
+            # Not tested where they are no clusters: then any lot will do.
+            [which % lots.count if not by_prefix else lots.of_cluster[which] for which in seen],
             is_input=by_prefix,
         ),
         _Sample(
@@ -312,21 +329,21 @@ def _alike_inputs(inputs: list[Input]) -> Check:
     return Check("inputs", title, State.BAD, words, least)
 
 
-def _few(transfers: Transfers, members: NDArray) -> list[Check]:
-    title = "Enough prefixes"
+def _few(transfers: Transfers, members: NDArray, samples: str) -> list[Check]:
+    title = f"Enough {samples}"
     seen = members.sum(axis=1)
     least = int(seen.min())
     words = f"{least:,} in the arm {transfers.arms[int(seen.argmin())]}"
     if least >= FEW_PREFIXES:
-        return [Check("prefixes", title, State.GOOD, words)]
+        return [Check("samples", title, State.GOOD, words)]
     words += f": with fewer than {FEW_PREFIXES} the intervals are not to be relied on"
-    return [Check("prefixes", title, State.BAD, words)]
+    return [Check("samples", title, State.BAD, words)]
 
 
 def _unfinished(transfers: Transfers, lots: Lots) -> Check:
     title = "Transfers that were cut off"
     shares, worst = [], None
-    cut_lot, lot = lots.of_prefix[transfers.cut_prefix], lots.of_prefix[transfers.prefix]
+    cut_lot, lot = lots.of_cluster[transfers.cut_cluster], lots.of_cluster[transfers.cluster]
     sums = []
     for arm in range(len(transfers.arms)):
         cut = lots.sums(cut_lot[transfers.cut_arm == arm])

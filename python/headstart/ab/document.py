@@ -24,6 +24,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
                 "missing_files": list(analysis.source.missing),
                 "transfers": analysis.transfers,
                 "other_transfers": analysis.others,
+                "burn_in_transfers": analysis.burn_in,
                 "prefixes": analysis.prefixes,
                 "began_us": analysis.began_us,
                 "ended_us": analysis.ended_us,

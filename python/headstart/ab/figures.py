@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from headstart.ab import Analysis, Contrast
 from headstart.ab.tables import Line, Table
@@ -112,13 +113,25 @@ def _safe(name: str) -> str:
 def _cdf(axes: Axes, number: int, edges: np.ndarray, counts: np.ndarray, label: str) -> None:
     total = counts.sum()
     if total:
+        share = np.concatenate([[0, 0], counts.cumsum() / total, [1]])
         axes.plot(
-            edges[1:],
-            counts.cumsum() / total,
+            np.concatenate([[edges[0] / 2], edges, [2 * edges[-1]]]),
+            share,
             color=COLOURS[number % len(COLOURS)],
             linestyle=("-", "--", "-.", ":")[number % 4],
             label=label,
         )
+
+
+def _logarithmic(axes: Axes, low: float, high: float) -> None:
+    """A logarithmic axis with numbers that a reader can read, however narrow it is."""
+    low, high = (low / 2, high * 2) if high < 2 * low else (low, high)
+    few = np.log10(high / low) < 2.5  # noqa: PLR2004 (decades that leave room for 2 and 5)
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(f"{value:g}")))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _latencies(figure: Figure, analysis: Analysis) -> None:
@@ -135,8 +148,10 @@ def _latencies(figure: Figure, analysis: Analysis) -> None:
             linestyle=("-", "--", "-.", ":")[number % 4],
             label=arm,
         )
-    body.set(xscale="log", xlabel="latency (ms)", ylabel="share of the transfers")
-    tail.set(xscale="log", yscale="log", xlabel="latency (ms)", ylabel="share that took longer")
+    body.set(xlabel="latency (ms)", ylabel="share of the transfers")
+    tail.set(yscale="log", xlabel="latency (ms)", ylabel="share that took longer")
+    for axes in (body, tail):
+        _logarithmic(axes, edges[0], edges[-1])
     body.legend()
 
 
@@ -215,7 +230,9 @@ def _inputs(figure: Figure, analysis: Analysis) -> None:
             continue
         for number, (arm, counts) in enumerate(zip(analysis.arms, one.histograms, strict=True)):
             _cdf(axes, number, one.edges, counts, arm)
-        axes.set(xscale="log", xlabel=one.title, ylabel="share")
+        axes.set(xlabel=one.title, ylabel="share")
+        axes.set_ylim(-0.03, 1.03)
+        _logarithmic(axes, one.edges[0], one.edges[-1])
     time = places[len(analysis.checked.inputs)]
     parts = analysis.activity.shape[1]
     minutes = (analysis.ended_us - analysis.began_us) / 60e6

@@ -33,8 +33,8 @@ COLUMNS = {
 }
 """What is read of a file; docs/records.md says what the columns mean."""
 
-ONLY_ARM = "all"
-"""The name of the arm where a rule has no others."""
+BURN_IN = "burn_in"
+"""A column that says what is to be left out of slices of time. It need not be there."""
 
 REMOTE = ("s3://", "gs://", "gcs://", "az://", "azure://", "abfs://", "abfss://")
 """Buckets, which polars reads by itself."""
@@ -77,8 +77,13 @@ class Transfers:
         segments: `bytes` in segments of one MSS, rounded up.
         controls: A row for each arm and congestion control: `arm`, `control`, `transfers`,
             `initial_cwnd_pkts` (median of first transfers).
+        cluster: What is alike within and is drawn again as a whole: the prefix, or the slice of
+            time. Numbers from 0.
+        clusters: How many there are.
+        slice_us: Where slices of time were assigned: their length.
+        burn_in: Transfers that the daemon marked as of the burn-in, which are in nothing else.
         cut_arm: Of the transfers that ended before all was acknowledged, which are in nothing else.
-        cut_prefix: Of the same.
+        cut_cluster: Of the same.
         others: Transfers that are not of the experiment.
     """
 
@@ -100,8 +105,12 @@ class Transfers:
     port: NDArray[np.int32]
     controls: pl.DataFrame
     cut_arm: NDArray[np.int8]
-    cut_prefix: NDArray[np.int32]
+    cut_cluster: NDArray[np.int32]
+    cluster: NDArray[np.int32]
+    clusters: int
+    slice_us: int | None
     others: int
+    burn_in: int
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -219,13 +228,20 @@ def _missing(files: list[str]) -> tuple[str, ...]:
     )
 
 
-def load(source: Source, rule: str | None = None, *, split_seed: int | None = None) -> Transfers:
+def load(
+    source: Source,
+    rule: str | None = None,
+    *,
+    split_seed: int | None = None,
+    slice_us: int | None = None,
+) -> Transfers:
     """The transfers of the experiment.
 
     Args:
         source: Where they are.
         rule: Of this rule alone. Without it: of the rules that have several arms.
         split_seed: Where no rule has several arms, each prefix is given one of two by chance.
+        slice_us: What was assigned are slices of the wall clock, of this length.
 
     Raises:
         RecordsError: Nothing is recorded, there is one arm alone, or there are several experiments.
@@ -233,6 +249,7 @@ def load(source: Source, rule: str | None = None, *, split_seed: int | None = No
     # Apart, so that the many are never copied to leave out the few.
     done = _read(source.files, pl.col("complete"))
     cut = _read(source.files, ~pl.col("complete"))
+    burn_in = sum(map(_burn_in, source.files))
     where = _several(source.files)
     if not done.height + cut.height:
         raise RecordsError(
@@ -254,8 +271,14 @@ def load(source: Source, rule: str | None = None, *, split_seed: int | None = No
     if split_seed is not None and len(arms) == 1:
         arms, arm = ("A", "B"), _split(len(prefixes), split_seed)[prefix]
         notes = ("the records have one arm: each prefix was given A or B by chance",)
+    cluster, clusters = prefix, len(prefixes)
+    if slice_us is not None:
+        start_us = pl.concat([done["start"], cut["start"]]).dt.epoch("us").to_numpy()
+        slices, cluster = np.unique(start_us // slice_us, return_inverse=True)
+        cluster, clusters = cluster.astype(np.int32), slices.size
     arm, cut_arm = arm[: done.height], arm[done.height :]
-    prefix, cut_prefix = prefix[: done.height], prefix[done.height :]
+    cluster, cut_cluster = cluster[: done.height], cluster[done.height :]
+    prefix = prefix[: done.height]
     if empty := [name for at, name in enumerate(arms) if not (arm == at).any()]:
         raise RecordsError(
             f"{where}: no transfer of the arm {empty[0]} was completed; "
@@ -280,7 +303,11 @@ def load(source: Source, rule: str | None = None, *, split_seed: int | None = No
         port=_whole(done, "local_port", np.int32),
         controls=_controls(done, arms, arm),
         cut_arm=cut_arm.astype(np.int8),
-        cut_prefix=cut_prefix,
+        cut_cluster=cut_cluster,
+        cluster=cluster,
+        clusters=clusters,
+        slice_us=slice_us,
+        burn_in=burn_in,
         others=others,
         notes=notes,
     )
@@ -295,11 +322,12 @@ def _read(files: tuple[str, ...], which: pl.Expr) -> pl.DataFrame:
     numbers = [pl.col(name).cast(dtype) for name, dtype in COLUMNS.items() if dtype.is_integer()]
 
     def read(some: list[str]) -> pl.DataFrame:
-        scans = [
-            pl.scan_parquet(file).filter(which).select(wanted).with_columns(numbers)
-            for file in some
-        ]
-        scans = [scan.with_columns(pl.col("start").dt.cast_time_unit("us")) for scan in scans]
+        scans = []
+        for file in some:
+            scan = pl.scan_parquet(file)
+            kept = which & ~pl.col(BURN_IN) if _has_burn_in(file) else which
+            scan = scan.filter(kept).select(wanted).with_columns(numbers)
+            scans.append(scan.with_columns(pl.col("start").dt.cast_time_unit("us")))
         return pl.concat(scans).collect(engine="streaming")
 
     try:
@@ -307,6 +335,16 @@ def _read(files: tuple[str, ...], which: pl.Expr) -> pl.DataFrame:
     except (OSError, pl.exceptions.PolarsError):
         # Which of them it was, the error does not say.
         return pl.concat([_or_fail(file, lambda file=file: read([file])) for file in files])
+
+
+def _has_burn_in(file: str) -> bool:
+    return BURN_IN in pl.scan_parquet(file).collect_schema()
+
+
+def _burn_in(file: str) -> int:
+    if not _has_burn_in(file):
+        return 0
+    return int(pl.scan_parquet(file).select(pl.col(BURN_IN).sum()).collect().item())
 
 
 def _several(files: tuple[str, ...]) -> str:

@@ -87,11 +87,11 @@ class Bins:
 class Lots:
     """The draws, the same for all statistics: what is compared is compared under the same draws."""
 
-    def __init__(self, prefixes: int, seed: int, draws: int) -> None:
-        """Puts so many prefixes into lots, and draws lots so many times."""
+    def __init__(self, clusters: int, seed: int, draws: int) -> None:
+        """Puts so many prefixes, or slices of time, into lots, and draws lots so many times."""
         chance = np.random.default_rng(seed)
-        self.count = max(min(prefixes, MOST_LOTS), 1)
-        self.of_prefix = (chance.permutation(prefixes) % self.count).astype(np.int32)
+        self.count = max(min(clusters, MOST_LOTS), 1)
+        self.of_cluster = (chance.permutation(clusters) % self.count).astype(np.int32)
         self.weights = chance.multinomial(
             self.count, np.full(self.count, 1 / self.count), size=draws
         ).astype(np.float32)
@@ -192,7 +192,7 @@ def _ends(lots: int) -> tuple[float, float]:
     """The shares of the draws that are cut off: wider than 2.5 % and 97.5 % would make it.
 
     Percentile intervals of few clusters are too narrow, by the factor sqrt((n - 1) / n) and for
-    lack of Student's t (Hesterberg, "What Teachers Should Know About the Bootstrap", 2015, 3.3).
+    lack of Student's t (Hesterberg, "What Teachers Should Know About the Bootstrap", 2015).
     """
     t = stats.t.ppf((1 + LEVEL) / 2, lots - 1) * np.sqrt(lots / (lots - 1))
     share = float(stats.norm.cdf(-t))

@@ -119,7 +119,7 @@ class Tables:
         # A thousandth of a ms: the histogram begins at 1.
         self.bins = Bins.over(transfers.latency_us)
         bins = self.bins.of(transfers.latency_us)
-        lot = lots.of_prefix[transfers.prefix]
+        lot = lots.of_cluster[transfers.cluster]
         self.sides = []
         for arm in range(len(transfers.arms)):
             index = np.flatnonzero(transfers.arm == arm).astype(np.int32)
@@ -220,7 +220,9 @@ class Tables:
         both = seen[0] & seen[1]
         crossed = both.sum() > 0.5 * (seen[0] | seen[1]).sum()
         which = [both, both] if crossed else seen
-        lots = self.lots.of_prefix
+        # Slices of time go across the prefixes: then these are drawn here for themselves.
+        sliced = self.transfers.slice_us is not None
+        lots = np.arange(count) % self.lots.count if sliced else self.lots.of_cluster
         made = []
         for chosen, mean in zip(which, means, strict=True):
             index = np.flatnonzero(chosen)
@@ -232,6 +234,8 @@ class Tables:
             if crossed
             else "Each prefix had one arm: those of one against those of the other."
         )
+        if sliced:
+            note += " The intervals do not know of the slices, and are too narrow."
         lines = self._quantiles(made[0], made[1], SHARES)
         return Table(
             "per_prefix", "Mean latency of a prefix", "Table 5", "quantile", "ms", lines, note

@@ -18,6 +18,7 @@ def render_text(analysis: Analysis) -> str:
         f"{analysis.transfers:,} transfers of {analysis.prefixes:,} prefixes, rules "
         f"{', '.join(analysis.rules)}; from {moment(analysis.began_us)}, {seconds:,.0f} s; "
         f"{len(analysis.source.files)} files",
+        *([f"{analysis.burn_in:,} of the burn-in left out"] if analysis.burn_in else []),
         *analysis.notes,
         "",
         "THE EXPERIMENT ITSELF",
@@ -31,7 +32,7 @@ def render_text(analysis: Analysis) -> str:
         parts += ["", f"{contrast.other.upper()} AGAINST {analysis.base.upper()}"]
         parts += [
             "diff is base - other, as in the paper: above 0 is a gain. Intervals: bootstrap, whole "
-            "prefixes drawn again.",
+            f"{analysis.checked.samples} drawn again.",
             f"p is corrected for {analysis.comparisons} comparisons (Holm); * below 0.05.",
         ]
         for table in contrast.tables:

@@ -68,11 +68,16 @@ def judge(base: str, other: str, tables: list[Table], checked: Checked, *, alike
     unknown = [check.title for check in checked.checks if check.state is State.WARNING]
     if unknown:
         unsaid = (*unsaid, "What the warnings above are about: " + "; ".join(unknown).lower() + ".")
-    return _decide(base, other, mean, by_key, unsaid)
+    return _decide(base, other, mean, by_key, unsaid, checked.samples)
 
 
-def _decide(
-    base: str, other: str, mean: Line, tables: dict[str, Table], unsaid: tuple[str, ...]
+def _decide(  # noqa: PLR0917 -- what the sentence is made of
+    base: str,
+    other: str,
+    mean: Line,
+    tables: dict[str, Table],
+    unsaid: tuple[str, ...],
+    samples: str,
 ) -> Verdict:
     found = mean.comparison
     harms = [words for words in map(_harm, _guards(tables)) if words]
@@ -105,18 +110,18 @@ def _decide(
         return Verdict(Advice.KEEP, sentence, unsaid)
     sentence = (
         f"Undecided: {other} takes {found.diff_pct:.1f} % off the mean latency of {base}, but anything from "
-        f"{interval} would fit these records; {_more(found.low_pct, found.high_pct, found.diff_pct)}."
+        f"{interval} would fit these records; {_more(found.low_pct, found.high_pct, found.diff_pct, samples)}."
     )
     return Verdict(Advice.UNDECIDED, sentence, unsaid)
 
 
-def _more(low_pct: float, high_pct: float, diff_pct: float) -> str:
-    """How many more prefixes would tell a difference like this one."""
+def _more(low_pct: float, high_pct: float, diff_pct: float, samples: str) -> str:
+    """How many more samples would tell a difference like this one."""
     half = (high_pct - low_pct) / 2
     if abs(diff_pct) * 20 < half:
         return f"a difference of less than {half:.1f} % would not have been seen"
     times = (half / abs(diff_pct)) ** 2
-    return f"about {times:.1f} times as many prefixes would tell a difference of that size"
+    return f"about {times:.1f} times as many {samples} would tell a difference of that size"
 
 
 def _guards(tables: dict[str, Table]) -> list[tuple[str, str, float, Line | None]]:

@@ -10,6 +10,7 @@ WHERE complete AND rule IN (SELECT rule FROM records GROUP BY rule HAVING count(
 GROUP BY prefix
 HAVING max(delivery_rate_bytes_per_s) > 0;
 
+-- Of an experiment by slices of time add: AND NOT r.burn_in
 CREATE OR REPLACE TEMPORARY VIEW transfers AS
 SELECT
     r.arm,

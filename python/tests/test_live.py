@@ -20,6 +20,8 @@ from headstart.reproduce.experiments.hystart import hy1
 from headstart.reproduce.live import LiveError, LiveResult, wire
 from headstart.reproduce.live.plan import Plan, drawn, plan
 from headstart.reproduce.live.run import ENDS
+from headstart.reproduce.live.run import _below as below
+from headstart.reproduce.live.run import _used_s as used_s
 from headstart.scenario_file import ScenarioFile, changed
 
 SYN, SYN_ACK, ACK = 0x02, 0x12, 0x10
@@ -328,3 +330,13 @@ def test_a_small_experiment_on_the_live_kernel(live_kernel: None) -> None:
     bulk = result.transfers.filter(group="bulk")
     assert bulk["dropped_pkts"].to_list() == [0, 0, 0, 0]
     assert (bulk["delivered_bytes"] > 50_000).all()
+
+
+def test_the_cpu_of_what_has_ended_is_none_and_ones_own_is_counted() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    assert used_s(child.pid) == 0
+    assert list(below(child.pid)) == []
+    before = used_s(os.getpid())
+    sum(range(3_000_000))
+    assert used_s(os.getpid()) > before

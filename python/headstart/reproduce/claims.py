@@ -201,20 +201,22 @@ def at_least(bound: float) -> Rule:
     """The paper gives a lower bound ("over 25 %", "more than")."""
 
     def decide(measured: Measured) -> tuple[Verdict, str]:
-        missed = bound - measured.high
-        return _bound(missed, bound, "below")
+        return _bound(measured, bound, bound - measured.value, bound - measured.high, "below")
 
-    return Rule(f"at least {bound:g}; missed by {BOUND_PARTLY:.0%} partly", decide)
+    return Rule(
+        f"at least {bound:g}, within our spread; missed by {BOUND_PARTLY:.0%} partly", decide
+    )
 
 
 def at_most(bound: float) -> Rule:
     """The paper gives an upper bound ("no more than", "negligible" with the number it calls so)."""
 
     def decide(measured: Measured) -> tuple[Verdict, str]:
-        missed = measured.low - bound
-        return _bound(missed, bound, "above")
+        return _bound(measured, bound, measured.value - bound, measured.low - bound, "above")
 
-    return Rule(f"at most {bound:g}; missed by {BOUND_PARTLY:.0%} partly", decide)
+    return Rule(
+        f"at most {bound:g}, within our spread; missed by {BOUND_PARTLY:.0%} partly", decide
+    )
 
 
 def above(bound: float) -> Rule:
@@ -233,11 +235,21 @@ def above(bound: float) -> Rule:
     return Rule(f"above {bound:g}; where the spread has {bound:g} in it, partly", decide)
 
 
-def _bound(missed: float, bound: float, side: str) -> tuple[Verdict, str]:
+def _bound(
+    measured: Measured, bound: float, missed: float, surely: float, side: str
+) -> tuple[Verdict, str]:
+    """`missed` by the number, and by the end of its spread that is nearest to the bound.
+
+    As with `number`, a spread that has the bound in it says something only if it is not too wide.
+    """
     if missed <= 0:
         return Verdict.REPRODUCED, "the bound is kept"
-    part = missed / abs(bound) if bound else float("inf")
-    return _by(False, part <= BOUND_PARTLY), f"{missed:.3g} {side} the bound of {bound:g}"
+    if surely <= 0:
+        telling = (measured.high - measured.low) / 2 <= BOUND_PARTLY * abs(bound)
+        words = "within the spread" if telling else "only because the spread is too wide"
+        return _by(telling, True), f"the bound is kept {words}"
+    part = surely / abs(bound) if bound else float("inf")
+    return _by(False, part <= BOUND_PARTLY), f"{surely:.3g} {side} the bound of {bound:g}"
 
 
 def _by(reproduced: bool, partly: bool) -> Verdict:

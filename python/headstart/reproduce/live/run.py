@@ -374,26 +374,30 @@ def _words(pid: int) -> list[str]:
     return text.rstrip("\0").split("\0")
 
 
+def _of_tasks(pid: int, file: str) -> Iterator[str]:
+    """What stands in `/proc/PID/task/*/FILE`. A process or thread that has ended has nothing."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return
+    for task in tasks:
+        try:
+            yield (task / file).read_text(encoding="ascii")
+        except OSError:
+            continue
+
+
 def _used_s(pid: int) -> float:
     """CPU time of all threads of a process."""
-    used_ns = 0
-    for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-        try:
-            used_ns += int(task.read_text(encoding="ascii").split()[0])
-        except (OSError, IndexError):
-            continue  # the thread has ended
-    return used_ns / 1e9
+    return sum(int(text.split()[0]) for text in _of_tasks(pid, "schedstat") if text) / 1e9
 
 
 def _below(pid: int) -> Iterator[int]:
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found = children.read_text(encoding="ascii").split()
-        except OSError:
-            continue
-        for child in found:
-            yield int(child)
-            yield from _below(int(child))
+    """The processes that a process has started, and those that they have."""
+    for text in _of_tasks(pid, "children"):
+        for child in map(int, text.split()):
+            yield child
+            yield from _below(child)
 
 
 def _frames(

@@ -3,7 +3,17 @@
 import polars as pl
 from matplotlib.figure import Figure
 
-from headstart.reproduce import Claim, Context, Data, Experiment, Verdict, number, share, span
+from headstart.reproduce import (
+    Claim,
+    Context,
+    Data,
+    Experiment,
+    Measured,
+    Verdict,
+    number,
+    share,
+    span,
+)
 from headstart.reproduce.experiments.adaptive import common
 from headstart.reproduce.papers import ADAPTIVE
 from headstart.reproduce.style import line
@@ -50,6 +60,17 @@ def gains(data: Data, link: int, most: int = MOST) -> pl.DataFrame:
     return data["gains"].filter(pl.col("scenario") == link, pl.col("connections") <= most)
 
 
+def within(data: Data) -> Measured:
+    """At how many of the numbers that were measured the gain is one that the paper's range has."""
+    own = gains(data, 1, MOST - 1)
+    found = ", ".join(
+        f"{gain:.0f} % at {users}"
+        for users, gain in own.select("connections", "gain_pct").iter_rows()
+    )
+    cases = own["gain_pct"].is_between(4, 50)
+    return common.share_of(cases, f"{cases.sum()} of {cases.len()} cases: {found}")
+
+
 def faster(data: Data) -> pl.Series:
     """Where adaptive is faster, but for the one case that the paper excepts."""
     excepted = (pl.col("scenario") == 1) & (pl.col("connections") == MOST)
@@ -78,6 +99,14 @@ EXPERIMENT = Experiment(
             "4 to 50 % (6.1)",
             lambda data: common.range_of(gains(data, 1, MOST - 1), "connections"),
             span(4, 50),
+            grounds=("sim",),
+        ),
+        Claim(
+            "Scenario 1: the gain is within the paper's range at each number up to 29",
+            "4 to 50 % (6.1)",
+            within,
+            share("the gain is within it"),
+            grounds=("kernel",),
         ),
         Claim(
             "Scenario 1: with 30 connections NewReno is better",
@@ -87,6 +116,10 @@ EXPERIMENT = Experiment(
             {
                 Verdict.NOT: "The two are equal here, within the spread: the filtered W has fallen so far that most files (60 %) are "
                 "above maxpossible and sent as by NewReno (method 3)"
+            },
+            {
+                Verdict.NOT: "One run of each. Adaptive's files take 0.72 s, in the simulator 0.93 s; NewReno's nearly the same on both. The kernel repairs losses "
+                "with SACK and RACK, which the simulated senders have not: how much of the difference that is was not examined"
             },
         ),
         Claim(

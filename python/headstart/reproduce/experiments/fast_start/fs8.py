@@ -111,6 +111,7 @@ EXPERIMENT = Experiment(
             lambda data, key=f"{kind}: {name}": load(data["loads"], key),
             number(PAPER_S[kind][index]),
             WHY.get(f"{kind}: {name}", {}),
+            WHY.get(f"{kind}: {name}", {}),
         )
         for kind, words in (
             ("50 KB", "The second of two 50 KB transfers"),

@@ -26,7 +26,7 @@ LARGE_MS = 80
 
 SECONDS = 60.0
 
-KERNEL_RTTS_MS = (20, 80, 160)
+KERNEL_RTTS_MS = (80, 160)
 KERNEL_LATER_S, KERNEL_SECONDS = 8.0, 20.0
 """On the live kernel: when the second flow joins, and how long a run is."""
 

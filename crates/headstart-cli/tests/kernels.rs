@@ -115,9 +115,13 @@ fn the_tests_of_the_live_kernel_pass() {
     }
     assert_eq!(commands.len(), names.len());
     let finished = boot(commands, &files);
+    // All of them say what they have to say before one of them fails the test.
     for ended in &finished.commands {
         let words = String::from_utf8_lossy(&ended.stdout);
         println!("{words}{}", String::from_utf8_lossy(&ended.stderr));
+    }
+    for ended in &finished.commands {
+        let words = String::from_utf8_lossy(&ended.stdout);
         assert_eq!(ended.code, 0);
         assert!(!words.contains("SKIPPED") && !ended.stderr.starts_with(b"SKIPPED"));
     }
@@ -396,7 +400,11 @@ fn same(then: &str, now: &str) -> bool {
         then.split_whitespace().collect(),
         now.split_whitespace().collect(),
     );
-    then.len() == now.len() && then.iter().zip(&now).all(|(then, now)| same_word(then, now))
+    then.len() == now.len()
+        && then
+            .iter()
+            .zip(&now)
+            .all(|(then, now)| same_word(then, now))
 }
 
 /// Equal, or two times or two counts that are as near as two builds may be.
@@ -433,7 +441,10 @@ fn a_snapshot_holds_but_for_what_two_builds_differ_by() {
     assert_eq!(change(" 32 ", " 35 "), 1);
     assert_eq!(change("estimated", "ack-train"), 1);
     assert_eq!(change("SlowStart", "OpenLoop"), 1);
-    assert_eq!(change("more Native cwnd 5", "more Native cwnd 50\n  one"), 1);
+    assert_eq!(
+        change("more Native cwnd 5", "more Native cwnd 50\n  one"),
+        1
+    );
     assert_eq!(change("more Native cwnd 5", "other Native cwnd 50"), 0);
     assert_eq!(change("a path", UNSETTLED), then.lines().count());
 }

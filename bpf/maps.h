@@ -31,12 +31,12 @@ struct hs_conn {
 	__u8 path_hit;	     /* the path was known */
 	__u8 marking;
 	__u8 mark_bounded;
-	__u8 paced; /* we switched the socket's pacing on */
+	__u8 mark_but_last; /* the last packet that is written is not of the range */
+	__u8 paced;	    /* we switched the socket's pacing on */
 	__u8 alg;
 	__u8 rate_saved;
 	__u8 ruled; /* a rule gave the connection to the start-up: it has a flow (flows.h) */
 	__u8 reno;  /* congestion avoidance is Reno's, not CUBIC's */
-	__u8 reserved[1];
 	/* Room to work in, for which the BPF stack is too small. */
 	struct su_path path;	     /* what the start-up is told */
 	struct hs_path_entry lesson; /* an entry while it is changed */

@@ -72,25 +72,33 @@ static __always_inline void set_dscp(struct __sk_buff *skb, const struct network
 	}
 }
 
+/* Whether nothing has been written behind @end_seq. A FIN counts as one byte. */
+static __always_inline int is_last(struct bpf_sock *sk, __u32 end_seq)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	return tp && (__s32)(tp->write_seq - end_seq) <= 1;
+}
+
 static __always_inline int mark(struct __sk_buff *skb, __u32 network_at)
 {
-	const struct hs_config *config = hs_config();
+	const struct hs_config *config;
+	struct bpf_sock *sk = skb->sk;
 	struct network_header header;
 	struct hs_conn *conn;
-	struct bpf_sock *sk = skb->sk;
 	__u32 seq, payload;
 	__be32 seq_be;
 	__u8 offset;
 
-	if (!config || !sk)
-		return TC_ACT_UNSPEC;
-	sk = bpf_sk_fullsock(sk);
+	/* Every packet of the device comes this way: those of others must be cheap. A socket that
+	 * is none yet (a SYN's) or no more has no storage. */
 	if (!sk)
 		return TC_ACT_UNSPEC;
 	conn = bpf_sk_storage_get(&hs_conns, sk, 0, 0);
 	if (!conn || !conn->marking)
 		return TC_ACT_UNSPEC;
-	if (find_headers(skb, network_at, &header) ||
+	config = hs_config();
+	if (!config || find_headers(skb, network_at, &header) ||
 	    bpf_skb_load_bytes(skb, header.tcp + 4, &seq_be, 4) ||
 	    bpf_skb_load_bytes(skb, header.tcp + 12, &offset, 1))
 		return TC_ACT_UNSPEC;
@@ -104,6 +112,8 @@ static __always_inline int mark(struct __sk_buff *skb, __u32 network_at)
 	if ((__s32)(seq - conn->mark_from_seq) < 0)
 		return TC_ACT_UNSPEC;
 	if (conn->mark_bounded && (__s32)(seq - conn->mark_to_seq) >= 0)
+		return TC_ACT_UNSPEC;
+	if (conn->mark_but_last && is_last(sk, seq + payload))
 		return TC_ACT_UNSPEC;
 	set_dscp(skb, &header, config->dscp);
 	hs_count(HS_COUNTER_MARKED_PKTS);

@@ -41,21 +41,25 @@ static __always_inline void native_init(struct sock *sk, const struct hs_conn *c
 		cubictcp_init(sk);
 }
 
-static __always_inline void native_cwnd_event(struct sock *sk, const struct hs_conn *conn,
-					      enum tcp_ca_event event)
+/* These three write CUBIC's own state and nothing else (net/ipv4/tcp_cubic.c). Reno has none: they
+ * are called for it too, which costs less than to ask. */
+static __always_inline void native_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	/* Known when the program is loaded: the verifier leaves the call out where it cannot be
 	 * made. */
 	if (bpf_core_field_exists(struct tcp_congestion_ops, cwnd_event_tx_start))
 		return;
-	if (!is_reno(conn))
-		cubictcp_cwnd_event(sk, event);
+	cubictcp_cwnd_event(sk, event);
 }
 
-static __always_inline void native_tx_start(struct sock *sk, const struct hs_conn *conn)
+static __always_inline void native_tx_start(struct sock *sk)
 {
-	if (!is_reno(conn))
-		cubictcp_cwnd_event_tx_start(sk);
+	cubictcp_cwnd_event_tx_start(sk);
+}
+
+static __always_inline void native_state(struct sock *sk, __u8 state)
+{
+	cubictcp_state(sk, state);
 }
 
 static __always_inline __u32 native_ssthresh(struct sock *sk, const struct hs_conn *conn)
@@ -72,12 +76,6 @@ static __always_inline void native_cong_avoid(struct sock *sk, const struct hs_c
 		tcp_reno_cong_avoid(sk, ack, acked);
 	else
 		cubictcp_cong_avoid(sk, ack, acked);
-}
-
-static __always_inline void native_state(struct sock *sk, const struct hs_conn *conn, __u8 state)
-{
-	if (!is_reno(conn))
-		cubictcp_state(sk, state);
 }
 
 /* CUBIC needs each sample for its minimum of the delay; its HyStart, which sits in the same

@@ -189,7 +189,13 @@ static __always_inline void tell(const struct hs_config *config, struct hs_conn 
 	} else if (learnt == SU_LEARNT_SOMETHING) {
 		entry->learnt_ns = now_ns - entry->path.age_us * NS_PER_US;
 		entry->path.age_us = 0;
-		bpf_map_update_elem(&hs_paths, key, entry, BPF_ANY);
+		/* In place where there is one: a new element of an LRU map costs several times as
+		 * much. Two connections of one prefix that end together may leave some values of
+		 * the one and some of the other; each is one that was learnt. */
+		if (known)
+			*known = *entry;
+		else
+			bpf_map_update_elem(&hs_paths, key, entry, BPF_ANY);
 	}
 }
 

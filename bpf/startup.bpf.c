@@ -25,163 +25,15 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
 #include "emit.h"
+#include "events.h"
 #include "native.h"
 #include "paths.h"
 #include "records.h"
+#include "verdicts.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-#define LINUX_UNPACED_PKTS 10	  /* tcp_update_skb_after_send, net/ipv4/tcp_output.c */
-#define LINUX_RTO_MIN_US   200000 /* TCP_RTO_MIN, include/net/tcp.h */
-
-static __always_inline struct tcp_sock *tcp(struct sock *sk)
-{
-	return (struct tcp_sock *)sk;
-}
-
-static __always_inline struct inet_connection_sock *icsk(struct sock *sk)
-{
-	return (struct inet_connection_sock *)sk;
-}
-
-static __always_inline struct hs_conn *find(struct sock *sk)
-{
-	return bpf_sk_storage_get(&hs_conns, tcp(sk), 0, 0);
-}
-
-/* ------------------------------------------------------------------ events */
-
-static __always_inline __u8 recovery(struct sock *sk)
-{
-	switch (icsk(sk)->icsk_ca_state) {
-	case TCP_CA_CWR:
-	case TCP_CA_Recovery:
-		return SU_RECOVERY_FAST;
-	case TCP_CA_Loss:
-		return SU_RECOVERY_TIMEOUT;
-	default:
-		return SU_RECOVERY_OPEN;
-	}
-}
-
-/* As tcp_is_cwnd_limited (include/net/tcp.h). */
-static __always_inline __u8 cwnd_limited(struct tcp_sock *tp)
-{
-	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
-		return 1;
-	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
-}
-
-static __always_inline void snapshot(struct sock *sk, const struct hs_conn *conn, __u8 kind,
-				     struct su_event *ev)
-{
-	struct tcp_sock *tp = tcp(sk);
-
-	*ev = (struct su_event){
-		.now_us = bpf_ktime_get_ns() / NS_PER_US,
-		.sent_bytes = tp->bytes_acked + (tp->snd_nxt - tp->snd_una),
-		.acked_bytes = tp->bytes_acked,
-		.unsent_bytes = tp->write_seq - tp->snd_nxt,
-		.delivered_pkts = tp->delivered,
-		.lost_pkts = tp->lost,
-		.inflight_pkts = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out,
-		.cwnd_pkts = tp->snd_cwnd,
-		.ssthresh_pkts = tp->snd_ssthresh,
-		.rtt_us = kind == SU_EVENT_ACK ? conn->rtt_us : 0,
-		.srtt_us = tp->srtt_us >> 3,
-		.rttvar_us = tp->rttvar_us >> 2,
-		.min_rtt_us = tp->rtt_min.s[0].v,
-		.mss_bytes = tp->mss_cache,
-		.peer_window_bytes = tp->snd_wnd,
-		.retransmitted_pkts = tp->total_retrans,
-		.kind = kind,
-		.recovery = recovery(sk),
-		.sack_ok = BPF_CORE_READ_BITFIELD(tp, rx_opt.sack_ok) & 1,
-		.cwnd_limited = cwnd_limited(tp),
-	};
-	ev->rto_us = ev->srtt_us + tp->rttvar_us;
-}
-
-/* Of the kinds of loss, SU_LOSS_PARTIAL_ACK does not come from here. DEVIATES: from Fast
- * Start 3.3.4, slow start on a partial ACK without SACK: in fast recovery Linux asks no congestion
- * control. Called from ssthresh(), before the kernel changes its state. The timer's handler clears
- * icsk_pending before it enters loss; on the way of an ACK a timer is always pending
- * (net/ipv4/tcp_timer.c). Without any packet marked lost it is a reduction after ECN, or after a
- * drop in the local queue. */
-static __always_inline __u8 loss_kind(struct sock *sk)
-{
-	if (!icsk(sk)->icsk_pending)
-		return SU_LOSS_TIMEOUT;
-	return tcp(sk)->lost_out ? SU_LOSS_FAST : SU_LOSS_ECN;
-}
-
-/* --------------------------------------------------------------- verdicts */
-
-static __always_inline void apply_marks(struct sock *sk, struct hs_conn *conn,
-					const struct su_event *ev)
-{
-	const struct su_verdict *v = &conn->verdict;
-	struct tcp_sock *tp = tcp(sk);
-
-	if (v->mark_from_byte == v->mark_to_byte) {
-		conn->marking = 0;
-		return;
-	}
-	if (!conn->marking)
-		conn->mark_next_seq = tp->snd_nxt;
-	conn->mark_from_seq = tp->snd_una + (__u32)(v->mark_from_byte - ev->acked_bytes);
-	conn->mark_to_seq = tp->snd_una + (__u32)(v->mark_to_byte - ev->acked_bytes);
-	conn->mark_bounded = v->mark_to_byte != SU_OPEN_END;
-	conn->marking = 1;
-}
-
-/* The application's own limit (SO_MAX_PACING_RATE) stands above ours. */
-static __always_inline void set_pacing_rate(struct sock *sk, __u64 rate)
-{
-	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
-}
-
-/* DEVIATES: from Fast Start 3.3.3, bursts of maxburst: above maxburst packets a millisecond TSO
- * autosizing builds larger ones, of one millisecond's data (tcp_tso_autosize). Without fq the
- * socket's own pacing does it; where fq is in use its status is left alone. The pacing is left on
- * until the window is acknowledged, unless the start-up owns slow start: native HyStart measures
- * its ACK trains by it.
- */
-static __always_inline void apply_pacing(struct sock *sk, struct hs_conn *conn)
-{
-	const struct su_verdict *v = &conn->verdict;
-
-	if (conn->rate_saved && v->phase != SU_PHASE_ARMED) {
-		sk->sk_pacing_rate = conn->stack_rate;
-		conn->rate_saved = 0;
-	}
-	if (v->pacing_bytes_per_s) {
-		if (sk->sk_pacing_status == SK_PACING_NONE) {
-			sk->sk_pacing_status = SK_PACING_NEEDED;
-			conn->paced = 1;
-		}
-		set_pacing_rate(sk, v->pacing_bytes_per_s);
-	} else if (conn->paced && (v->phase == SU_PHASE_NATIVE || v->phase == SU_PHASE_ARMED ||
-				   v->owns_slow_start)) {
-		if (sk->sk_pacing_status == SK_PACING_NEEDED)
-			sk->sk_pacing_status = SK_PACING_NONE;
-		conn->paced = 0;
-	}
-}
-
-/* DEVIATES: from Fast Start 3.3.4, whose timer is srtt + 4 rttvar without a floor, and which does
- * not back off the RTO: the kernel's own timer is used, with a lower floor (which it takes up with
- * the next RTT sample), and it backs off. The kernel's default is restored; a floor of a route or
- * of tcp_rto_min_us is not known here. */
-static __always_inline void apply_rto_min(struct sock *sk, struct hs_conn *conn)
-{
-	int us = conn->verdict.rto_min_us ? conn->verdict.rto_min_us : LINUX_RTO_MIN_US;
-
-	if (conn->verdict.rto_min_us == conn->rto_min_us)
-		return;
-	bpf_setsockopt(sk, SOL_TCP, TCP_BPF_RTO_MIN, &us, sizeof(us));
-	conn->rto_min_us = conn->verdict.rto_min_us;
-}
+#define LINUX_UNPACED_PKTS 10 /* tcp_update_skb_after_send, net/ipv4/tcp_output.c */
 
 /* The rule's own parameters, where the connection came by one that has some. */
 static __always_inline const union su_params *params_of(const struct hs_conn *conn, enum su_alg alg)
@@ -235,7 +87,13 @@ static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_con
 	apply_rto_min(sk, conn);
 }
 
-/* -------------------------------------------------------------- callbacks */
+/* The records of a rule say of every start-up whether its path was known, so that those of two arms
+ * can be compared. Otherwise only who starts from it asks. */
+static __always_inline int recall_for(struct sock *sk, enum su_alg alg, struct hs_conn *conn,
+				      const struct su_event *ev)
+{
+	return su_uses(alg) & SU_USES_PATH || conn->ruled ? recall(sk, conn, ev) : 0;
+}
 
 static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 {
@@ -265,8 +123,11 @@ static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 	snapshot(sk, conn, SU_EVENT_OPEN, &ev);
 	conn->learnt_bytes = ev.acked_bytes;
 	if (!tcp(sk)->data_segs_out) {
-		known = recall(sk, conn, &ev);
+		known = recall_for(sk, alg, conn, &ev);
 		ev.iw_pkts = initial_window(sk);
+		/* As tcp_init_transfer has decided (net/ipv4/tcp_input.c); all that has been sent
+		 * again by now is of the handshake. */
+		ev.handshake_lost = tcp(sk)->snd_cwnd <= 1 && tcp(sk)->total_retrans;
 	}
 	conn->path_hit = (__u8)known;
 	step(sk, alg, conn, known ? &conn->path : 0, &ev);
@@ -322,7 +183,7 @@ static __always_inline void on_cwnd_restart(struct sock *sk, enum su_alg alg)
 	ev.idle_us = idle_us(sk, ev.rto_us);
 	ev.iw_pkts = initial_window(sk);
 	learn(sk, alg, conn, &ev);
-	known = recall(sk, conn, &ev);
+	known = recall_for(sk, alg, conn, &ev);
 	conn->path_hit = (__u8)known;
 	step(sk, alg, conn, known ? &conn->path : 0, &ev);
 }
@@ -333,7 +194,7 @@ static __always_inline void on_cwnd_event(struct sock *sk, enum su_alg alg, enum
 		on_cwnd_restart(sk, alg);
 	else if (event == CA_EVENT_TX_START)
 		on_tx_start(sk, alg);
-	native_cwnd_event(sk, find(sk), event);
+	native_cwnd_event(sk, event);
 }
 
 /* Called before each round of sending, also before TX_START has decided the rate. While a window
@@ -403,9 +264,10 @@ static __always_inline void on_cong_avoid(struct sock *sk, enum su_alg alg, __u3
 		snapshot(sk, conn, SU_EVENT_ACK, &ev);
 		step(sk, alg, conn, 0, &ev);
 		/* The pipe is empty: a transfer may have ended, and the next connection wants to
-		 * know. */
+		 * know, by the windows as they now are. */
 		if (ev.acked_bytes >= ev.sent_bytes) {
-			snapshot(sk, conn, SU_EVENT_ACK, &ev);
+			ev.cwnd_pkts = tcp(sk)->snd_cwnd;
+			ev.ssthresh_pkts = tcp(sk)->snd_ssthresh;
 			learn(sk, alg, conn, &ev);
 		}
 	}
@@ -482,7 +344,7 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 	SEC("struct_ops") void BPF_PROG(alg##_tx_start, struct sock *sk)                           \
 	{                                                                                          \
 		on_tx_start(sk, SU_ALG_##NAME);                                                    \
-		native_tx_start(sk, find(sk));                                                     \
+		native_tx_start(sk);                                                               \
 	}                                                                                          \
 	SEC("struct_ops") __u32 BPF_PROG(alg##_tso_segs, struct sock *sk, unsigned int mss_now)    \
 	{                                                                                          \
@@ -498,7 +360,7 @@ static __always_inline void on_release(struct sock *sk, enum su_alg alg)
 	}                                                                                          \
 	SEC("struct_ops") void BPF_PROG(alg##_set_state, struct sock *sk, __u8 state)              \
 	{                                                                                          \
-		native_state(sk, find(sk), state);                                                 \
+		native_state(sk, state);                                                           \
 	}                                                                                          \
 	SEC("struct_ops")                                                                          \
 	void BPF_PROG(alg##_pkts_acked, struct sock *sk, const struct ack_sample *sample)          \

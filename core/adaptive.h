@@ -18,6 +18,8 @@
 	P(least_window_pkts, SU_LINUX_IW_PKTS, 1, 100, "pkts",                                     \
 	  "method 2: least initial window; 1 is the letter of 3")
 
+#define SU_ADAPTIVE_USES (SU_USES_PATH | SU_USES_SHAPE)
+
 struct su_adaptive_params {
 	SU_ADAPTIVE_PARAMS(SU_PARAM_FIELD)
 };
@@ -143,7 +145,7 @@ static inline void su_adaptive_init(struct su_adaptive_state *st,
 				    struct su_verdict *v)
 {
 	*st = (struct su_adaptive_state){.initial_pkts = SU_LINUX_IW_PKTS};
-	if (ev->cwnd_pkts <= 1) {
+	if (ev->handshake_lost) {
 		v->why = SU_WHY_HANDSHAKE_LOSS;
 		return;
 	}

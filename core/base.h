@@ -20,7 +20,10 @@
 				  */
 #define SU_LINUX_IW_PKTS 10u	 /* pkts; TCP_INIT_CWND, Linux include/net/tcp.h; RFC 6928 */
 #define SU_OPEN_END	 (~0ull) /* byte; a range whose end is not known yet */
-#define SU_US_PER_S	 1000000ull
+#define SU_BUT_LAST                                                                                \
+	(~0ull - 1) /* byte; the same, without a packet that ends what has been written when it    \
+		       leaves */
+#define SU_US_PER_S 1000000ull
 
 /* What happened. One structure carries every kind: the snapshot of the connection is the same for
  * all, and a recorded connection is then simply an array of events. */
@@ -76,11 +79,13 @@ struct su_event {
 	uint8_t loss;		     /* enum su_loss_kind */
 	uint8_t recovery;	     /* enum su_recovery */
 	uint8_t sack_ok;	     /* the peer sends selective ACKs */
-	uint8_t cwnd_limited; /* ACK: cwnd, not application or receiver, is what limits sending
-			       * (RFC 7661; Linux: tcp_is_cwnd_limited) */
-	uint8_t iw_pkts;      /* OPEN, IDLE: the initial window configured for this destination or
-			       * listener; 0: none */
-	uint8_t reserved[2];
+	uint8_t cwnd_limited;	/* ACK: cwnd, not application or receiver, is what limits sending
+				 * (RFC 7661; Linux: tcp_is_cwnd_limited) */
+	uint8_t iw_pkts;	/* OPEN, IDLE: the initial window configured for this destination or
+				 * listener; 0: none */
+	uint8_t handshake_lost; /* OPEN: the stack begins with 1, because the SYN or SYN-ACK was
+				   lost; a route may say 1, too */
+	uint8_t reserved[1];
 };
 
 /* What is remembered of a path (TCP Fast Start 3.3.2: cwnd, ssthresh, srtt, rttvar, as they last
@@ -214,6 +219,14 @@ _Static_assert(sizeof(struct su_verdict) == 48, "recorded and replayed");
 
 struct su_common_params {
 	SU_COMMON_PARAMS(SU_PARAM_FIELD)
+};
+
+/* What a start-up makes use of, SU_<NAME>_USES: the carrier leaves out what it does not. */
+enum su_uses {
+	SU_USES_PATH =
+		1, /* starts from what is remembered of the path; the others only add to it */
+	SU_USES_SHAPE = 2, /* its verdicts pace, ask for bursts, or hold a window in recovery */
+	SU_USES_MARKS = 4, /* its verdicts mark packets with low drop priority */
 };
 
 static inline uint32_t su_min_u32(uint32_t a, uint32_t b)

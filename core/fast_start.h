@@ -25,7 +25,11 @@
 	  "least 4 rttvar of the reset timer srtt + 4 rttvar (3.3.4)")                             \
 	P(require_sack, 1, 0, 1, "switch", "start only if the peer sends selective ACKs")          \
 	P(timeout_window_pkts, SU_LINUX_IW_PKTS, 1, 100, "pkts",                                   \
-	  "window after the reset timer; 1 is the letter of 3.3.4")
+	  "window after the reset timer; 1 is the letter of 3.3.4")                                \
+	P(mark_last, 0, 0, 1, "switch",                                                            \
+	  "low drop priority also for the last packet written; 1 is the letter of 3.3.1")
+
+#define SU_FAST_START_USES (SU_USES_PATH | SU_USES_SHAPE | SU_USES_MARKS)
 
 struct su_fast_start_params {
 	SU_FAST_START_PARAMS(SU_PARAM_FIELD)
@@ -67,10 +71,12 @@ static inline void su_fast_start_hold(const struct su_fast_start_state *st,
 			v->burst_pkts = prm->maxburst_pkts;
 		}
 		/* 3.3.1: "all packets sent in the initial window after the connection resumes,
-		 * except for the first one". */
+		 * except for the first one". DECISION: the last that the application has written is
+		 * none of them either. Where all others are dropped its SACK says so, a round trip
+		 * after it; without it nothing but a timer can. */
 		if (prm->drop_priority) {
 			v->mark_from_byte = st->begin_bytes + 1;
-			v->mark_to_byte = SU_OPEN_END;
+			v->mark_to_byte = prm->mark_last ? SU_OPEN_END : SU_BUT_LAST;
 		}
 	}
 	if (st->phase == SU_PHASE_OPEN_LOOP || st->phase == SU_PHASE_CLOCKED)
@@ -112,7 +118,7 @@ static inline void su_fast_start_init(struct su_fast_start_state *st,
 				      struct su_verdict *v)
 {
 	*st = (struct su_fast_start_state){.initial_pkts = SU_LINUX_IW_PKTS};
-	if (ev->cwnd_pkts <= 1) {
+	if (ev->handshake_lost) {
 		v->why = SU_WHY_HANDSHAKE_LOSS;
 		return;
 	}

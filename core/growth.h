@@ -49,7 +49,7 @@ static inline void su_growth_open(struct su_growth *g, const struct su_event *ev
 {
 	*g = (struct su_growth){.acked = {ev->delivered_pkts}};
 	su_growth_hold(g, ev, v);
-	if (ev->cwnd_pkts <= 1 && v->why == SU_WHY_SLOW_START)
+	if (ev->handshake_lost && v->why == SU_WHY_SLOW_START)
 		v->why = SU_WHY_HANDSHAKE_LOSS;
 }
 

@@ -26,6 +26,8 @@
 	  "an ACK of more packets counts as several; 0: as one, to the letter")                    \
 	SU_GROWTH_PARAMS(P)
 
+#define SU_HYSTART_USES 0
+
 struct su_hystart_params {
 	SU_HYSTART_PARAMS(SU_PARAM_FIELD)
 };

@@ -15,6 +15,8 @@
 	P(max_ssthresh_pkts, 100, 2, 65535, "pkts", "above this the growth is limited")            \
 	SU_GROWTH_PARAMS(P)
 
+#define SU_LIMITED_USES 0
+
 struct su_limited_params {
 	SU_LIMITED_PARAMS(SU_PARAM_FIELD)
 };

@@ -19,6 +19,8 @@
 	  "the window of a round trip to the one before (4.3)")                                    \
 	SU_PACED_GROWTH_PARAMS(P)
 
+#define SU_PACED_USES SU_USES_SHAPE
+
 struct su_paced_params {
 	SU_PACED_PARAMS(SU_PARAM_FIELD)
 };
@@ -63,7 +65,7 @@ static inline void su_paced_init(struct su_paced_state *st, const struct su_pace
 {
 	(void)path;
 	*st = (struct su_paced_state){.acked = {ev->delivered_pkts}};
-	if (ev->cwnd_pkts <= 1) {
+	if (ev->handshake_lost) {
 		v->why = SU_WHY_HANDSHAKE_LOSS;
 		return;
 	}

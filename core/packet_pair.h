@@ -20,6 +20,8 @@
 	P(min_ssthresh_pkts, 2, 2, 65535, "pkts", "least threshold that is set")                   \
 	SU_GROWTH_PARAMS(P)
 
+#define SU_PACKET_PAIR_USES 0
+
 struct su_packet_pair_params {
 	SU_PACKET_PAIR_PARAMS(SU_PARAM_FIELD)
 };

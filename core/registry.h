@@ -55,6 +55,19 @@ union su_params {
 	uint32_t words[SU_MAX_PARAMS];
 };
 
+/* enum su_uses, together. */
+static inline uint32_t su_uses(enum su_alg alg)
+{
+	switch (alg) {
+#define SU_USES_CASE(name, NAME, number, source)                                                   \
+	case SU_ALG_##NAME:                                                                        \
+		return SU_##NAME##_USES;
+		SU_STARTUPS(SU_USES_CASE)
+#undef SU_USES_CASE
+	}
+	return 0;
+}
+
 /* Whether a start-up's memory is of the local network as one group, where the peer is in it
  * (Adaptive 3: windows are pooled "across all of the hosts in the local network"). */
 static inline int su_recalls_group(enum su_alg alg)

@@ -18,6 +18,8 @@
 	  "initial window, on a new connection and after idle")                                    \
 	P(hystart, 1, 0, 1, "switch", "the stack's own exit from slow start (CUBIC's HyStart)")
 
+#define SU_STANDARD_USES 0
+
 struct su_standard_params {
 	SU_STANDARD_PARAMS(SU_PARAM_FIELD)
 };
@@ -49,7 +51,7 @@ static inline void su_standard_init(struct su_standard_state *st,
 	v->why = SU_WHY_INITIAL_WINDOW;
 	/* RFC 5681 3.1: "If the SYN or SYN/ACK is lost, the initial window used ... MUST be one
 	 * segment". */
-	if (ev->cwnd_pkts <= 1) {
+	if (ev->handshake_lost) {
 		v->why = SU_WHY_HANDSHAKE_LOSS;
 		return;
 	}

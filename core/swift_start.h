@@ -22,9 +22,14 @@
 	P(slope_acks, 9, 0, 9, "acks",                                                             \
 	  "measure from the first ACK over so many more, or the burst's last; 0: the report's "    \
 	  "packet pair")                                                                           \
+	P(delay_guard, 1, 0, 1, "switch",                                                          \
+	  "with slope_acks: estimate no more than by how much the burst lengthened the round "     \
+	  "trip")                                                                                  \
 	P(growth_percent, 150, 150, 200, "%",                                                      \
 	  "the window of a round trip to the one before (3.1)")                                    \
 	SU_PACED_GROWTH_PARAMS(P)
+
+#define SU_SWIFT_START_USES SU_USES_SHAPE
 
 struct su_swift_start_params {
 	SU_SWIFT_START_PARAMS(SU_PARAM_FIELD)
@@ -38,16 +43,17 @@ struct su_swift_start_state {
 	uint64_t begin_bytes;	  /* where the burst began */
 	uint64_t burst_end_bytes; /* where it ended */
 	struct su_acked acked;
+	uint32_t begin_delivered_pkts; /* when the burst left */
 	uint32_t first_ack_delivered_pkts;
 	uint32_t rtt_us;       /* t_ack1 - t_seg1 */
 	uint32_t initial_pkts; /* the window with which the stack itself would have started */
 	uint32_t acks;	       /* of the burst, so far */
 	uint8_t phase;	       /* enum su_phase */
 	uint8_t estimated;
-	uint8_t reserved[2];
+	uint8_t reserved[6];
 };
 
-_Static_assert(sizeof(struct su_swift_start_state) == 96, "kept for each socket");
+_Static_assert(sizeof(struct su_swift_start_state) == 104, "kept for each socket");
 
 /* What holds in the present phase, whatever the event was. */
 static inline void su_swift_start_hold(const struct su_swift_start_state *st,
@@ -101,7 +107,7 @@ static inline void su_swift_start_init(struct su_swift_start_state *st,
 	st->acked.delivered_pkts = ev->delivered_pkts;
 	/* RFC 5681 3.1: "If the SYN or SYN/ACK is lost, the initial window used ... MUST be one
 	 * segment". */
-	if (ev->cwnd_pkts <= 1) {
+	if (ev->handshake_lost) {
 		v->why = SU_WHY_HANDSHAKE_LOSS;
 		return;
 	}
@@ -137,6 +143,7 @@ static inline void su_swift_start_on_send(struct su_swift_start_state *st,
 	if (st->phase == SU_PHASE_ARMED) {
 		st->phase = SU_PHASE_OPEN_LOOP;
 		st->begin_bytes = ev->sent_bytes;
+		st->begin_delivered_pkts = ev->delivered_pkts;
 		st->burst_us = ev->now_us;
 		su_swift_start_hold(st, prm, SU_WHY_STARTED, ev, v);
 		v->cwnd_pkts = prm->iw_pkts;
@@ -186,6 +193,33 @@ static inline void su_swift_start_first_ack(struct su_swift_start_state *st,
 	su_swift_start_hold(st, prm, SU_WHY_ACK_CLOCK, ev, v);
 }
 
+/* @pkts in @over_us: the packets of a round trip, over gamma. */
+static inline uint32_t su_swift_start_part(const struct su_swift_start_state *st,
+					   const struct su_swift_start_params *prm, uint64_t pkts,
+					   uint64_t over_us)
+{
+	uint64_t window_pkts = pkts * st->rtt_us / (over_us * prm->gamma);
+
+	return window_pkts < prm->max_window_pkts ? (uint32_t)window_pkts : prm->max_window_pkts;
+}
+
+/* 2.3, ACK compression: where the ACKs have waited together, the time between them says nothing;
+ * the time for which they waited is in the round trip of the last. DECISION: a burst of N back to
+ * back lengthens it by N segments' times, over the shortest there was, that of the handshake. An
+ * estimate by that is never too large, unless the handshake waited as well. */
+static inline uint32_t su_swift_start_by_delay(const struct su_swift_start_state *st,
+					       const struct su_swift_start_params *prm,
+					       const struct su_event *ev)
+{
+	uint64_t rtt_us = ev->now_us - st->burst_us;
+	uint64_t pkts = ev->delivered_pkts - st->begin_delivered_pkts;
+
+	if (!prm->delay_guard || !prm->slope_acks || !ev->min_rtt_us || rtt_us <= ev->min_rtt_us ||
+	    rtt_us - ev->min_rtt_us > ~0u)
+		return prm->max_window_pkts;
+	return su_swift_start_part(st, prm, pkts, rtt_us - ev->min_rtt_us);
+}
+
 /* 3.1: BW = SegSize / (t_ack2 - t_ack1), Capacity = BW * (t_ack1 - t_seg1), over gamma. (The report
  * prints the first as its reciprocal.) In packets the segment's size cancels out. 0: nothing to
  * measure. */
@@ -198,12 +232,11 @@ static inline uint32_t su_swift_start_window(const struct su_swift_start_state *
 	 * "we compute the available bandwidth by dividing the size of one segment". Over several
 	 * ACKs what they deliver is counted. */
 	uint64_t pkts = prm->slope_acks ? ev->delivered_pkts - st->first_ack_delivered_pkts : 1;
-	uint64_t window_pkts;
 
 	if (!gap_us || gap_us > ~0u)
 		return 0;
-	window_pkts = pkts * st->rtt_us / (gap_us * prm->gamma);
-	return window_pkts < prm->max_window_pkts ? (uint32_t)window_pkts : prm->max_window_pkts;
+	return su_min_u32(su_swift_start_part(st, prm, pkts, gap_us),
+			  su_swift_start_by_delay(st, prm, ev));
 }
 
 /* An ACK of the burst beyond its first. */

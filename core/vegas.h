@@ -16,6 +16,8 @@
 	P(gamma_pkts, 1, 0, 1000, "pkts", "leave with more than this in the queue")                \
 	SU_GROWTH_PARAMS(P)
 
+#define SU_VEGAS_USES 0
+
 struct su_vegas_params {
 	SU_VEGAS_PARAMS(SU_PARAM_FIELD)
 };

@@ -21,6 +21,8 @@
 	P(throughput_percent, 60, 0, 99, "%", "weight of the past in the throughput")              \
 	SU_GROWTH_PARAMS(P)
 
+#define SU_WESTWOOD_USES 0
+
 struct su_westwood_params {
 	SU_WESTWOOD_PARAMS(SU_PARAM_FIELD)
 };

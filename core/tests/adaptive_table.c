@@ -175,7 +175,15 @@ static const struct row of_1[] = {
 };
 static const struct row lost_handshake[] = {
 	{"the SYN was lost: 1 stays 1", OPEN, .srtt_ms = 380, .cwnd_pkts = 1, .ssthresh_pkts = INF,
-	 NATIVE(HANDSHAKE_LOSS), PROVES(AT_LEAST) },
+	 .handshake_lost = 1, NATIVE(HANDSHAKE_LOSS), PROVES(AT_LEAST) },
+};
+
+static const struct row window_of_1[] = {
+	{"the stack begins with 1, as a route says, or as TCP did when the paper was written", OPEN,
+	 .srtt_ms = 380, .cwnd_pkts = 1, .ssthresh_pkts = INF, ARMED(PATH_KNOWN), PROVES(AT_LEAST)},
+	{"100 < 160 packets: 32 each round trip", SEND, .srtt_ms = 380, .cwnd_pkts = 1,
+	 .ssthresh_pkts = INF, .unpaced_pkts = 10, .unsent_pkts = 100,
+	 BEGINS(CONSTANT_RATE, 32, 32, 80000), PROVES(NONE)},
 };
 
 /* "our transfer follows the semantics of regular TCP when it experiences packet loss". */
@@ -250,6 +258,8 @@ static const struct table tables[] = {
 	{"a_w_of_1_has_nothing_to_give", "3", ADAPTIVE, TO(one), ROWS(of_1)},
 	{"a_lost_handshake_starts_at_one_segment", "RFC 5681 3.1", ADAPTIVE, TO(avoidance),
 	 ROWS(lost_handshake)},
+	{"an_initial_window_of_1_is_no_lost_handshake", "3", ADAPTIVE, TO(avoidance),
+	 ROWS(window_of_1)},
 	{"a_loss_has_the_usual_penalty", "3", ADAPTIVE, TO(avoidance), ROWS(loss)},
 	{"without_pacing_each_window_is_a_burst", "3", ADAPTIVE, TO(avoidance), WITH(pacing, 0),
 	 ROWS(unpaced)},

@@ -207,7 +207,7 @@ static const struct row no_quick_recovery[] = {
 	 .want = {.phase = SU_PHASE_ARMED, .why = SU_WHY_PATH_KNOWN, .burst_pkts = 1,
 		  .cwnd_pkts = 35, .ssthresh_pkts = 64}},
 	{"the window begins to leave", SEND, .cwnd_pkts = 35, .ssthresh_pkts = 64,
-	 .unpaced_pkts = 10, STARTS_UNLIKE(STARTED, 0, 64, 62500, 4, 0, 1, SU_OPEN_END)},
+	 .unpaced_pkts = 10, STARTS_UNLIKE(STARTED, 0, 64, 62500, 4, 0, 1, SU_BUT_LAST)},
 	{"the first ACK", AN_ACK(400, 35, 1, 0),
 	 .want = {.phase = SU_PHASE_CLOCKED, .why = SU_WHY_ACK_CLOCK}},
 	{"the usual penalty for a marked packet", A_LOSS(FAST, 600, 35, 5, 15),

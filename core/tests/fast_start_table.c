@@ -38,8 +38,8 @@
 		 .mark_from_byte = from,                                                           \
 		 .mark_to_byte = to}
 #define STARTS(cwnd, ssthresh, rate, from)                                                         \
-	STARTS_UNLIKE(STARTED, cwnd, ssthresh, rate, 4, 50000, from, SU_OPEN_END)
-#define OPEN_LOOP(rate, from) STARTS_UNLIKE(NONE, 0, 0, rate, 4, 50000, from, SU_OPEN_END)
+	STARTS_UNLIKE(STARTED, cwnd, ssthresh, rate, 4, 50000, from, SU_BUT_LAST)
+#define OPEN_LOOP(rate, from) STARTS_UNLIKE(NONE, 0, 0, rate, 4, 50000, from, SU_BUT_LAST)
 #define CLOCKED(reason)                                                                            \
 	.want = {.phase = SU_PHASE_CLOCKED, .why = SU_WHY_##reason, .rto_min_us = 50000}
 #define RECOVERING(reason, cwnd, ssthresh, recovery_cwnd)                                          \
@@ -122,6 +122,8 @@ static const struct table tables[] = {
 	 WITH(maxburst_pkts, 2), ROWS(smaller_bursts)},
 	{"without_pacing_the_window_leaves_at_once", "3.3.3", FAST_START, TO(known),
 	 WITH(pacing, 0), ROWS(without_pacing)},
+	{"by_the_letter_all_but_the_first_packet_are_marked", "3.3.1", FAST_START, TO(known),
+	 WITH(mark_last, 1), ROWS(by_the_letter)},
 	{"without_drop_priority_nothing_is_marked", "3.2", FAST_START, TO(known),
 	 WITH(drop_priority, 0), ROWS(without_priority)},
 	{"a_path_older_than_max_age_is_not_used", "3.3.1, DECISION", FAST_START, TO(older),
@@ -135,6 +137,8 @@ static const struct table tables[] = {
 	 ROWS(unknown)},
 	{"a_lost_handshake_is_not_started_fast", "RFC 5681 3.1", FAST_START, TO(known),
 	 ROWS(lost_handshake)},
+	{"an_initial_window_of_1_is_no_lost_handshake", "3.3.1", FAST_START, TO(known),
+	 ROWS(window_of_1)},
 	{"a_window_of_10_is_no_larger_than_the_stacks_own", "RFC 6928", FAST_START, TO(of_10),
 	 ROWS(small_path)},
 	{"a_window_of_11_is_used", "RFC 6928", FAST_START, TO(of_11), ROWS(least_path)},

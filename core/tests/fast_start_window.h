@@ -107,13 +107,20 @@ static const struct row slow_path[] = {
 static const struct row smaller_bursts[] = {
 	{"the first packet still leaves alone", NEW_CONNECTION, ARMS(PATH_KNOWN, 35, 64)},
 	{"then bursts of 2", SEND, .cwnd_pkts = 35, .ssthresh_pkts = 64, .unpaced_pkts = 10,
-	 STARTS_UNLIKE(STARTED, 0, 64, 62500, 2, 50000, 1, SU_OPEN_END)},
+	 STARTS_UNLIKE(STARTED, 0, 64, 62500, 2, 50000, 1, SU_BUT_LAST)},
 };
 
 static const struct row without_pacing[] = {
 	ARMED_BY_THE_PATH,
 	{"no rate and no bursts, marks as ever", SEND, .cwnd_pkts = 35, .ssthresh_pkts = 64,
-	 .unpaced_pkts = 10, STARTS_UNLIKE(STARTED, 0, 64, 0, 0, 50000, 1, SU_OPEN_END)},
+	 .unpaced_pkts = 10, STARTS_UNLIKE(STARTED, 0, 64, 0, 0, 50000, 1, SU_BUT_LAST)},
+};
+
+/* 3.3.1: "all packets sent in the initial window ... except for the first one". */
+static const struct row by_the_letter[] = {
+	ARMED_BY_THE_PATH,
+	{"the last packet written is marked, too", SEND, .cwnd_pkts = 35, .ssthresh_pkts = 64,
+	 .unpaced_pkts = 10, STARTS_UNLIKE(STARTED, 0, 64, 62500, 4, 50000, 1, SU_OPEN_END)},
 };
 
 static const struct row without_priority[] = {
@@ -139,9 +146,14 @@ static const struct row unknown[] = {
 	 PROVES(AT_LEAST)},
 };
 
+static const struct row window_of_1[] = {
+	{"the stack begins with 1, and nothing was lost", OPEN, .srtt_ms = 380, .cwnd_pkts = 1,
+	 .ssthresh_pkts = INF, ARMS(PATH_KNOWN, 35, 64)},
+};
+
 static const struct row lost_handshake[] = {
 	{"the stack starts at 1, and so do we", OPEN, .srtt_ms = 380, .cwnd_pkts = 1,
-	 .ssthresh_pkts = INF, NATIVE(HANDSHAKE_LOSS), PROVES(AT_LEAST)},
+	 .ssthresh_pkts = INF, .handshake_lost = 1, NATIVE(HANDSHAKE_LOSS), PROVES(AT_LEAST)},
 	{"data leaves as usual", SEND, .cwnd_pkts = 1, .ssthresh_pkts = INF, NATIVE(NONE),
 	 PROVES(AT_LEAST)},
 	A_ROUND_TRIP_OF_40,

@@ -221,7 +221,7 @@ static const struct row limits[] = {
 
 static const struct row lost_handshake[] = {
 	{"the stack starts at 1 (RFC 5681 3.1)", OPEN, .cwnd_pkts = 1, .ssthresh_pkts = INF,
-	 OURS(HANDSHAKE_LOSS)},
+	 .handshake_lost = 1, OURS(HANDSHAKE_LOSS)},
 	{"one leaves", SEND, .cwnd_pkts = 1, .ssthresh_pkts = INF, OURS(NONE)},
 	{"and grows as ever", AN_ACK(20, 1, 1, 1), GROWS_TO(2)},
 };

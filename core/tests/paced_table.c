@@ -133,7 +133,7 @@ static const struct row threshold[] = {
 /* RFC 5681 3.1. */
 static const struct row lost_handshake[] = {
 	{"1 stays 1", OPEN, .srtt_ms = 1100, .cwnd_pkts = 1, .ssthresh_pkts = INF,
-	 STANDARD_AGAIN(HANDSHAKE_LOSS, 0)},
+	 .handshake_lost = 1, STANDARD_AGAIN(HANDSHAKE_LOSS, 0)},
 	{"and data leaves so", SEND, .time_ms = 1000, .srtt_ms = 1100, .cwnd_pkts = 1, .ssthresh_pkts = INF,
 	 STANDARD_AGAIN(NONE, 0)},
 };

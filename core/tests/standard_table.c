@@ -87,11 +87,16 @@ static const struct row smaller_window[] = {
 	 .cwnd_pkts = 8, .ssthresh_pkts = INF, SETS(RESTART_WINDOW, 3), PROVES(AT_LEAST)},
 };
 
+static const struct row window_of_1[] = {
+	{"a route says 1, the parameter 30", OPEN, .cwnd_pkts = 1, .ssthresh_pkts = INF,
+	 SETS(INITIAL_WINDOW, 30), PROVES(AT_LEAST)},
+};
+
 /* RFC 5681 3.1: "If the SYN or SYN/ACK is lost, the initial window used by a sender after a
  * correctly transmitted SYN MUST be one segment". Linux has set 1 by then. */
 static const struct row lost_handshake[] = {
 	{"1 stays 1, whatever the parameter", OPEN, .cwnd_pkts = 1, .ssthresh_pkts = INF,
-	 SAYS(HANDSHAKE_LOSS), PROVES(AT_LEAST)},
+	 .handshake_lost = 1, SAYS(HANDSHAKE_LOSS), PROVES(AT_LEAST)},
 	{"and data leaves so", SEND, .cwnd_pkts = 1, .ssthresh_pkts = INF, SAYS(NONE),
 	 PROVES(AT_LEAST)},
 };
@@ -195,7 +200,7 @@ static const struct row configured[] = {
 	{"none for this one", OPEN, .cwnd_pkts = 10, .ssthresh_pkts = INF, SETS(INITIAL_WINDOW, 30),
 	 PROVES(AT_LEAST)},
 	{"a lost handshake is 1 all the same", OPEN, .cwnd_pkts = 1, .ssthresh_pkts = INF,
-	 .iw_pkts = 3, SAYS(HANDSHAKE_LOSS), PROVES(AT_LEAST)},
+	 .iw_pkts = 3, .handshake_lost = 1, SAYS(HANDSHAKE_LOSS), PROVES(AT_LEAST)},
 	/* 400 >> 4 = 25; not below min(50, 400). */
 	{"a pause: the restart window of a rule of 50", IDLE, .time_ms = 9000, .sent_pkts = 500,
 	 .acked_pkts = 500, .cwnd_pkts = 400, .ssthresh_pkts = 300, .idle_ms = 2001, .rto_ms = 500,
@@ -223,6 +228,8 @@ static const struct table tables[] = {
 	 STANDARD, WITH_IW(3), ROWS(smaller_window)},
 	{"a_lost_handshake_starts_at_one_segment", "RFC 5681 3.1", STANDARD, WITH_IW(30),
 	 ROWS(lost_handshake)},
+	{"an_initial_window_of_1_is_no_lost_handshake", "RFC 6928", STANDARD, WITH_IW(30),
+	 ROWS(window_of_1)},
 	{"the_window_halves_for_each_rto_of_the_pause", "RFC 2861; tcp_cwnd_restart", STANDARD,
 	 WITH_IW(30), ROWS(decay)},
 	{"a_pause_never_raises_the_window", "RFC 5681 4.1", STANDARD, WITH_IW(30),

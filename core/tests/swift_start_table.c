@@ -115,6 +115,23 @@ static const struct row compressed_slope[] = {
 	{"the third too late", AN_ACK(1105, 8, 3, 6), SLOW_STARTS(NONE, 7)},
 	{"the fourth: 3 in 6 ms", AN_ACK(1106, 10, 4, 7), PACED(ESTIMATED, 25, 250000)},
 };
+/* 2.3: the ACKs wait together and come 0.1 ms apart, 8 ms late: 3 segments in 0.3 ms and 108 ms are a
+ * capacity of 1080. The last took 108.3 ms, 8.3 more than the handshake: 4 segments in 8.3 ms are 52. */
+#define COMPRESSED                                                                                 \
+	THE_BURST,                                                                                 \
+	{"the first ACK is 8 ms late", AN_ACK(1108, 4, 1, 4), SLOW_STARTS(ACK_CLOCK, 5)},           \
+	{"the second follows", AN_ACK(1108, 6, 2, 5), .time_us = 100, SLOW_STARTS(NONE, 6)},        \
+	{"and the third", AN_ACK(1108, 8, 3, 6), .time_us = 200, SLOW_STARTS(NONE, 7)}
+static const struct row compressed[] = {
+	COMPRESSED,
+	{"the fourth: 52 / 2, over 108 ms", AN_ACK(1108, 10, 4, 7), .time_us = 300,
+	 PACED(ESTIMATED, 26, 240740)},
+};
+static const struct row compressed_unguarded[] = {
+	COMPRESSED,
+	{"the fourth: 1080 / 2", AN_ACK(1108, 10, 4, 7), .time_us = 300,
+	 PACED(ESTIMATED, 540, 5000000)},
+};
 static const struct row compressed_pair[] = {
 	THE_FIRST_ACK,
 	{"the second at once: no gap, and the stack's 10", AN_ACK(1100, 6, 2, 5),
@@ -250,7 +267,7 @@ static const struct row marked_by_the_network[] = {
 /* RFC 5681 3.1. */
 static const struct row lost_handshake[] = {
 	{"1 stays 1", OPEN, .srtt_ms = 1100, .cwnd_pkts = 1, .ssthresh_pkts = INF,
-	 STANDARD_AGAIN(HANDSHAKE_LOSS, 0)},
+	 .handshake_lost = 1, STANDARD_AGAIN(HANDSHAKE_LOSS, 0)},
 	{"and data leaves so", SEND, .time_ms = 1000, .srtt_ms = 1100, .cwnd_pkts = 1, .ssthresh_pkts = INF,
 	 STANDARD_AGAIN(NONE, 0)},
 };
@@ -276,6 +293,9 @@ static const struct table tables[] = {
 	 ROWS(delayed_acks)},
 	{"a_slope_counts_what_the_acks_deliver", "3.1, DECISION", SWIFT, ROWS(delayed_acks_slope)},
 	{"a_slope_is_not_misled_by_two_acks_at_once", "2.3, DECISION", SWIFT, ROWS(compressed_slope)},
+	{"acks_that_waited_together_are_known_by_the_round_trip", "2.3, DECISION", SWIFT, ROWS(compressed)},
+	{"the_guard_by_delay_may_be_off", "2.3", SWIFT, .settings = {SET(swift_start, delay_guard, 0)},
+	 ROWS(compressed_unguarded)},
 	{"a_pair_without_a_gap_is_given_up_for_the_stacks_own_start", "2.3, DECISION", SWIFT, THE_REPORTS,
 	 ROWS(compressed_pair)},
 	{"a_slope_may_end_before_the_burst", "3.1, DECISION", SWIFT, .settings = {SET(swift_start, slope_acks, 2)},

@@ -53,6 +53,7 @@ struct row {
 	uint32_t unsent_pkts; /* written and not yet sent */
 	uint32_t hint_pkts;   /* the transfer's size, as the application says */
 	uint8_t iw_pkts;      /* configured for this destination or listener */
+	int handshake_lost;   /* the SYN or SYN-ACK */
 	struct su_verdict want;
 	enum su_evidence evidence; /* what the connection then proves of its path */
 	int window_asked;	   /* and the window that it proves, where that is of interest */
@@ -175,6 +176,7 @@ static inline struct su_event event_of(const struct table *table, const struct r
 		.unsent_bytes = (uint64_t)row->unsent_pkts * MSS,
 		.hint_bytes = (uint64_t)row->hint_pkts * MSS,
 		.iw_pkts = row->iw_pkts,
+		.handshake_lost = row->handshake_lost != 0,
 		.kind = (uint8_t)row->event,
 		.loss = (uint8_t)row->loss,
 		.recovery = (uint8_t)row->recovery,

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &ExecArgs) -> Result<(), Failure> {
     let kernel = Kernel::load(&options).map_err(of_kernel)?;
     let keeper = RefCell::new(args.memory.load(&kernel, joined)?);
     let learnt = || kernel.paths().ok();
-    let _marks = mark_devices(&kernel, &args.devices)?;
+    let _marks = mark_devices(&kernel, params.startup(), &args.devices)?;
     let cgroup = Cgroup::create().map_err(of_kernel)?;
     let _hints = kernel.take_hints(&cgroup).map_err(of_kernel)?;
     let chosen = WatchOptions {
@@ -154,7 +154,12 @@ fn of_kernel(error: KernelError) -> Failure {
     }
 }
 
-fn mark_devices(kernel: &Kernel, named: &[String]) -> Result<Vec<Attachment>, Failure> {
+/// A start-up that marks nothing needs no marker, which would look at every packet of the device.
+fn mark_devices(
+    kernel: &Kernel,
+    startup: Startup,
+    named: &[String],
+) -> Result<Vec<Attachment>, Failure> {
     let marker = kernel.marker().map_err(of_kernel)?;
     let mut marks = Vec::new();
     let interfaces = nix::net::if_::if_nameindex().context("cannot list the network devices")?;
@@ -168,7 +173,7 @@ fn mark_devices(kernel: &Kernel, named: &[String]) -> Result<Vec<Attachment>, Fa
             )));
         }
     }
-    for interface in &interfaces {
+    for interface in interfaces.iter().filter(|_| startup.marks()) {
         let name = interface.name().to_string_lossy();
         if !named.is_empty() && !named.iter().any(|wanted| *wanted == name) {
             continue;

@@ -13,7 +13,7 @@ use headstart_scenario::{Case, Direction, PacketRow, TransferRecord, WindowRow};
 
 use crate::client::{CurlClient, Fetched};
 use crate::error::CompareError;
-use crate::plan::{CongestionControl, Plan, Runner};
+use crate::plan::{Plan, Runner};
 use crate::run::Control;
 use crate::server::NginxServer;
 use crate::wire::{self, WireTransfer};
@@ -140,7 +140,8 @@ impl Visit<'_> {
         &self,
         emulation: &Emulation,
     ) -> Result<Option<headstart_kernel::Attachment>, CompareError> {
-        if matches!(self.runner.control, CongestionControl::Native(_)) {
+        let params = self.runner.control.params();
+        if !params.is_some_and(|params| params.startup().marks()) {
             return Ok(None);
         }
         let marker = self.kernel().marker()?;

@@ -22,7 +22,7 @@ struct su_native_startup {
 	const struct su_native_param *params;
 	size_t param_count;
 	uint32_t alg;
-	uint32_t reserved;
+	uint32_t uses;
 };
 
 struct su_native_why {
@@ -39,7 +39,7 @@ SU_STARTUPS(PARAM_TABLE)
 
 #define STARTUP_ROW(name, NAME, number, source)                                                    \
 	{"su_" #name, source, name##_params, sizeof(name##_params) / sizeof(name##_params[0]),     \
-	 number,      0},
+	 number,      SU_##NAME##_USES},
 const struct su_native_startup su_native_startups[] = {SU_STARTUPS(STARTUP_ROW)};
 const size_t su_native_startup_count = sizeof(su_native_startups) / sizeof(su_native_startups[0]);
 

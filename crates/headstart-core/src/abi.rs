@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 /// The end of a range whose end is not known yet: `SU_OPEN_END`, in bytes.
 pub const OPEN_END: u64 = u64::MAX;
+/// The same, without a packet that ends what has been written when it leaves: `SU_BUT_LAST`.
+pub const BUT_LAST: u64 = OPEN_END - 1;
 
 /// What happened to the connection (`enum su_event_kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,8 +128,11 @@ pub struct Event {
     pub sack_ok: u8,
     pub cwnd_limited: u8,
     pub iw_pkts: u8,
+    /// OPEN: the stack begins with 1, because the SYN or SYN-ACK was lost.
+    #[serde(default)]
+    pub handshake_lost: u8,
     #[serde(skip)]
-    pub reserved: [u8; 2],
+    pub reserved: [u8; 1],
 }
 
 /// What is remembered of a path (`struct su_path`).
@@ -157,6 +162,13 @@ pub struct Path {
     pub refused: u8,
     #[serde(skip)]
     pub reserved: [u8; 6],
+}
+
+/// What a start-up makes use of (`enum su_uses`).
+pub(crate) mod uses {
+    pub(crate) const PATH: u32 = 1;
+    pub(crate) const SHAPE: u32 = 2;
+    pub(crate) const MARKS: u32 = 4;
 }
 
 /// A start-up's answer (`struct su_verdict`).
@@ -271,6 +283,13 @@ impl Path {
 }
 
 impl Verdict {
+    /// Whether new data from `first_byte` to `end_byte` leaves with low drop priority, where the application has
+    /// written up to `written_bytes`.
+    pub fn marks(&self, first_byte: u64, end_byte: u64, written_bytes: u64) -> bool {
+        let last = self.mark_to_byte == BUT_LAST && end_byte >= written_bytes;
+        (self.mark_from_byte..self.mark_to_byte).contains(&first_byte) && !last
+    }
+
     /// The phase, or `None` for a number that this build does not know.
     pub fn phase(&self) -> Option<Phase> {
         [
@@ -337,7 +356,7 @@ pub(crate) struct NativeStartup {
     params: *const NativeParam,
     param_count: usize,
     pub(crate) alg: u32,
-    reserved: u32,
+    pub(crate) uses: u32,
 }
 
 #[repr(C)]

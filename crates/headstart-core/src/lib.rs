@@ -11,9 +11,9 @@ mod setting;
 mod startup;
 
 pub use abi::{
-    Ended, Ending, Event, EventKind, Evidence, INFINITE_SSTHRESH, LossKind, MemoryWords, OPEN_END,
-    ParamWords, Path, Phase, Proof, Recovery, StateWords, Verdict, WHY_ORDINARY_LOSS, WHY_SSTHRESH,
-    why_help, why_name,
+    BUT_LAST, Ended, Ending, Event, EventKind, Evidence, INFINITE_SSTHRESH, LossKind, MemoryWords,
+    OPEN_END, ParamWords, Path, Phase, Proof, Recovery, StateWords, Verdict, WHY_ORDINARY_LOSS,
+    WHY_SSTHRESH, why_help, why_name,
 };
 pub use memory::{Learnt, MemoryParams, learn};
 pub use registry::{Param, ParamError, Params, Startup, UnknownStartup};

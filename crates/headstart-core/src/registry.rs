@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::abi::{NativeParam, NativeStartup, ParamWords, native_startups};
+use crate::abi::{NativeParam, NativeStartup, ParamWords, native_startups, uses};
 
 /// One parameter of a start-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -84,6 +84,21 @@ impl Startup {
     /// Its number in recordings (`enum su_alg`).
     pub fn number(self) -> u32 {
         self.0.alg
+    }
+
+    /// Whether it starts from what is remembered of the path. The others only add to it.
+    pub fn recalls(self) -> bool {
+        self.0.uses & uses::PATH != 0
+    }
+
+    /// Whether its verdicts pace, ask for bursts, or hold a window in recovery.
+    pub fn shapes(self) -> bool {
+        self.0.uses & uses::SHAPE != 0
+    }
+
+    /// Whether its verdicts mark packets with low drop priority.
+    pub fn marks(self) -> bool {
+        self.0.uses & uses::MARKS != 0
     }
 
     /// Its parameters, in the order of `struct su_*_params`.

@@ -314,8 +314,35 @@ fn any_event() -> impl Strategy<Value = Event> {
         recovery: kinds.2,
         sack_ok: kinds.3,
         cwnd_limited: kinds.4,
+        handshake_lost: u8::from(kinds.1 == 5),
         ..Event::default()
     })
+}
+
+/// The kernel's side leaves out what a start-up has no use for.
+#[test]
+fn a_start_up_makes_use_of_nothing_but_what_it_says() {
+    for startup in Startup::all() {
+        let lists = prop::collection::vec((any_path(), any_event()), 1..60);
+        runner(1)
+            .run(&(any_params(startup), lists), |(params, list)| {
+                let mut connection = Connection::new(params);
+                let mut unknown = Connection::new(params);
+                for (path, event) in &list {
+                    let verdict = connection.step(path.as_ref(), event);
+                    if !startup.recalls() {
+                        prop_assert_eq!(verdict, unknown.step(None, event));
+                    }
+                    let shape = (verdict.pacing_bytes_per_s, verdict.burst_pkts);
+                    let shape = (shape, verdict.recovery_cwnd_pkts);
+                    prop_assert!(startup.shapes() || shape == ((0, 0), 0));
+                    let marks = verdict.mark_from_byte != verdict.mark_to_byte;
+                    prop_assert!(startup.marks() || !marks);
+                }
+                Ok(())
+            })
+            .unwrap_or_else(|error| panic!("{startup:?}: {error}"));
+    }
 }
 
 #[test]

@@ -13,7 +13,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::fmt::Write as _;
 
 use headstart_core::{
-    Ended, INFINITE_SSTHRESH, LossKind, OPEN_END, Params, Path, Startup, Verdict, why_name,
+    BUT_LAST, Ended, INFINITE_SSTHRESH, LossKind, OPEN_END, Params, Path, Startup, Verdict,
+    why_name,
 };
 use model::{Birth, Packet, Stack, Step};
 
@@ -255,6 +256,7 @@ fn line(step: &Step) -> String {
     let marked = match (verdict.mark_from_byte, verdict.mark_to_byte) {
         (from, to) if from == to => "-".to_owned(),
         (from, OPEN_END) => format!("{}..", packet(from)),
+        (from, BUT_LAST) => format!("{}..L", packet(from)),
         (from, to) => format!("{}..{}", packet(from), packet(to)),
     };
     format!(

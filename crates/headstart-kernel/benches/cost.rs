@@ -1,7 +1,9 @@
 //! What a start-up costs: many short transfers over loopback and over veth, each start-up against native cubic in
-//! one interleaved run. `scripts/bench.sh` runs it, as root; traffic is in namespaces of its own.
+//! one interleaved run. `scripts/bench.sh` runs it, as root; traffic is in namespaces of its own. The arguments name
+//! the start-ups, if not all are wanted.
 //!
-//! CPU is the whole process's: server, client, and the kernel's work for both, which Linux does in their name.
+//! CPU is the whole process's: server, client, and the kernel's work for both, which Linux does in their name. A second
+//! native cubic is among the contestants: what it differs by from the first is the benchmark's own error.
 
 #![allow(clippy::unwrap_used, reason = "a failed step of a benchmark ends it")]
 
@@ -26,6 +28,9 @@ const TRANSFER_BYTES: usize = 20_000;
 const CONNECTIONS: usize = 500;
 const ROUNDS: usize = 20;
 const NATIVE: &str = "cubic";
+/// Native cubic once more, and once more with the marker on its device.
+const AGAIN: &str = "cubic, again";
+const MARKED: &str = "cubic, marker";
 /// What a start-up may cost, over native cubic.
 const TARGET: f64 = 1.05;
 
@@ -68,15 +73,18 @@ fn ip(arguments: &[&str]) {
     assert!(done.success(), "ip {} failed", arguments.join(" "));
 }
 
-/// Does `job` on a thread of its own in the namespace `name`.
-fn inside<T: Send>(name: &str, job: impl FnOnce() -> T + Send) -> T {
+/// Does `job` on a thread of its own in the namespace `name`. The thread has the name `who`: a profiler tells
+/// contestants apart by it.
+fn inside<T: Send>(name: &str, who: &str, job: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
-        scope
-            .spawn(|| {
+        thread::Builder::new()
+            .name(who.to_owned())
+            .spawn_scoped(scope, || {
                 let file = File::open(format!("/run/netns/{name}")).unwrap();
                 setns(file, CloneFlags::CLONE_NEWNET).unwrap();
                 job()
             })
+            .unwrap()
             .join()
             .unwrap()
     })
@@ -89,30 +97,57 @@ struct Cost {
     cpu_ms_per_mb: f64,
 }
 
+/// Who is measured.
+struct Contestant {
+    name: &'static str,
+    control: &'static str,
+    /// Its device has the marker.
+    marked: bool,
+}
+
+impl Contestant {
+    fn named(name: &'static str) -> Contestant {
+        let native = name.starts_with(NATIVE);
+        Contestant {
+            name,
+            control: if native { NATIVE } else { name },
+            marked: name == MARKED || Startup::named(name).is_ok_and(Startup::marks),
+        }
+    }
+}
+
 fn cpu_us() -> f64 {
     let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
     (usage.user_time() + usage.system_time()).num_microseconds() as f64
 }
 
-fn round(network: &Network, over_veth: bool, control: &str) -> Cost {
+fn round(network: &Network, over_veth: bool, contestant: &Contestant) -> Cost {
+    let who = contestant.name;
     let [server, client] = &network.names;
     let (client, addr) = match over_veth {
         true => (client, "10.77.250.1:0"),
         false => (server, "127.0.0.1:0"),
     };
-    let listener = inside(server, || TcpListener::bind(addr).unwrap());
-    setsockopt(&listener, sockopt::TcpCongestion, &OsString::from(control)).unwrap();
+    let listener = inside(server, who, || TcpListener::bind(addr).unwrap());
+    setsockopt(
+        &listener,
+        sockopt::TcpCongestion,
+        &OsString::from(contestant.control),
+    )
+    .unwrap();
     let addr = listener.local_addr().unwrap();
     let (began, cpu) = (Instant::now(), cpu_us());
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let serve = || {
             let body = [0u8; TRANSFER_BYTES];
             for _ in 0..CONNECTIONS {
                 let (mut connection, _) = listener.accept().unwrap();
                 connection.write_all(&body).unwrap();
             }
-        });
-        inside(client, || {
+        };
+        let named = thread::Builder::new().name(who.to_owned());
+        named.spawn_scoped(scope, serve).unwrap();
+        inside(client, who, || {
             let mut body = Vec::with_capacity(TRANSFER_BYTES);
             for _ in 0..CONNECTIONS {
                 body.clear();
@@ -146,9 +181,19 @@ fn main() {
     };
     let kernel = Kernel::load(&options).unwrap();
     let network = Network::new();
-    let controls: Vec<&str> = [NATIVE]
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    let contestants: Vec<Contestant> = [NATIVE, AGAIN, MARKED]
         .into_iter()
         .chain(Startup::all().map(Startup::name))
+        .filter(|name| {
+            !name.starts_with("su_")
+                || wanted.is_empty()
+                || wanted.iter().any(|other| other == name)
+        })
+        .map(Contestant::named)
         .collect();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap();
     println!(
@@ -158,20 +203,20 @@ fn main() {
     );
     for (over_veth, medium) in [(false, "loopback"), (true, "veth")] {
         let device = if over_veth { "v0" } else { "lo" };
-        let mut costs: Vec<Vec<Cost>> = vec![Vec::new(); controls.len()];
+        let mut costs: Vec<Vec<Cost>> = vec![Vec::new(); contestants.len()];
         // A first round of each warms caches and path memory, and is not counted.
         for round_number in 0..=ROUNDS {
-            for turn in 0..controls.len() {
-                let index = (turn + round_number) % controls.len();
-                let control = controls[index];
-                let marker = (control != NATIVE).then(|| {
+            for turn in 0..contestants.len() {
+                let index = (turn + round_number) % contestants.len();
+                let contestant = &contestants[index];
+                let marker = contestant.marked.then(|| {
                     let marker = kernel.marker().unwrap();
-                    inside(&network.names[0], move || {
+                    inside(&network.names[0], contestant.name, move || {
                         let ifindex = nix::net::if_::if_nametoindex(device).unwrap();
                         marker.attach(ifindex).unwrap()
                     })
                 });
-                let cost = round(&network, over_veth, control);
+                let cost = round(&network, over_veth, contestant);
                 drop(marker);
                 if round_number > 0 {
                     costs[index].push(cost);
@@ -179,14 +224,15 @@ fn main() {
             }
         }
         println!("\n{medium:16} connections/s  CPU ms/MB  CPU x cubic  time x cubic");
-        for (control, mine) in controls.iter().zip(&costs) {
+        for (contestant, mine) in contestants.iter().zip(&costs) {
             let ratio = |of: fn(&Cost) -> f64| {
                 let pairs = mine.iter().zip(&costs[0]);
                 median(pairs.map(|(mine, native)| of(mine) / of(native)).collect())
             };
             let cpu = ratio(|cost| cost.cpu_ms_per_mb);
             println!(
-                "{control:16} {:13.0}  {:9.3}  {cpu:11.3}  {:12.3}{}",
+                "{:16} {:13.0}  {:9.3}  {cpu:11.3}  {:12.3}{}",
+                contestant.name,
                 median(mine.iter().map(|cost| cost.connections_per_s).collect()),
                 median(mine.iter().map(|cost| cost.cpu_ms_per_mb).collect()),
                 ratio(|cost| 1.0 / cost.connections_per_s),

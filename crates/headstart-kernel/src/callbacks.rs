@@ -1,29 +1,51 @@
-//! The callbacks of `tcp_congestion_ops` that this kernel does not have.
+//! The callbacks of `tcp_congestion_ops` that are left out.
 //!
 //! `bpf/startup.bpf.c` fills in those of every interface that it is made for. A callback that the kernel does not know
-//! has to be empty: then libbpf leaves the member out, and does not load the program that stood in it.
+//! has to be empty: then libbpf leaves the member out, and does not load the program that stood in it. One that a
+//! start-up has no use for is left out too: the call would cost something each time that data is sent.
 
 use std::ops::Range;
 
-use libbpf_rs::btf::{Btf, types};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{self, StructMember};
 
 /// What the structure is called, in the kernel and in `bpf/kernel_types.h`.
 const OPS: &str = "tcp_congestion_ops";
 
+/// Through which the kernel asks for the size of a burst, before each round of sending. A kernel has one of the two.
+const SHAPING: [&str; 2] = ["min_tso_segs", "tso_segs"];
+
+type Ops<'a> = types::Struct<'a>;
+
 /// The members of `ours` that the kernel's structure lacks: where their bytes lie in the value of a struct_ops map.
 /// Empty where one of the two has no such structure: then there is nothing to adapt.
 pub(crate) fn unknown_to(kernel: &Btf<'_>, ours: &Btf<'_>) -> Vec<Range<usize>> {
-    let of = |btf| Btf::type_by_name::<types::Struct<'_>>(btf, OPS);
-    let (Some(theirs), Some(ours)) = (of(kernel), of(ours)) else {
-        return Vec::new();
+    match (kernel.type_by_name::<Ops<'_>>(OPS), ours.type_by_name(OPS)) {
+        (Some(theirs), Some(ours)) => places(&ours, |member| {
+            !theirs.iter().any(|other| other.name == member.name)
+        }),
+        _ => Vec::new(),
+    }
+}
+
+/// The members of `ours` for which only a start-up that shapes the sending has a use.
+pub(crate) fn for_shaping(ours: &Btf<'_>) -> Vec<Range<usize>> {
+    let ours: Option<Ops<'_>> = ours.type_by_name(OPS);
+    let shapes = |member: &StructMember<'_>| {
+        let name = member.name.unwrap_or_default().to_string_lossy();
+        SHAPING.contains(&name.as_ref())
     };
-    ours.iter()
-        .filter(|member| !theirs.iter().any(|other| other.name == member.name))
+    ours.map_or(Vec::new(), |ours| places(&ours, shapes))
+}
+
+/// Where the wanted members lie. All but the flags and the name, which every kernel has, are pointers.
+fn places(ops: &Ops<'_>, wanted: impl Fn(&StructMember<'_>) -> bool) -> Vec<Range<usize>> {
+    ops.iter()
+        .filter(|member| wanted(member))
         .filter_map(|member| match member.attr {
             types::MemberAttr::Normal { offset } => usize::try_from(offset / 8).ok(),
             types::MemberAttr::BitField { .. } => None,
         })
-        // All members but the flags and the name, which every kernel has, are pointers.
         .map(|at| at..at + size_of::<u64>())
         .collect()
 }
@@ -89,6 +111,16 @@ pub(crate) mod tests {
             .collect();
         assert_eq!(there.len() + left_out.len(), names.len(), "{names:?}");
         kernel_types(&there, &[], |kernel| unknown_to(kernel, &ours))
+    }
+
+    #[test]
+    fn the_two_ways_to_ask_for_a_burst_are_for_shaping() {
+        let ours = BpfObject::Startup.btf().unwrap();
+        let mut unknown = [unknown(&["min_tso_segs"]), unknown(&["tso_segs"])].concat();
+        unknown.sort_by_key(|place| place.start);
+        let mut shaping = for_shaping(&ours);
+        shaping.sort_by_key(|place| place.start);
+        assert_eq!(shaping, unknown);
     }
 
     #[test]

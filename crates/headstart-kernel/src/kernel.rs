@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::os::fd::{AsFd, AsRawFd};
 
-use headstart_core::{ParamWords, Params};
+use headstart_core::{ParamWords, Params, Startup};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::{Link, MapCore, MapFlags, Object};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
 
 use crate::callbacks;
 use crate::cgroup::Cgroup;
@@ -82,41 +82,8 @@ impl Kernel {
         let probe = Probe::run();
         probe.require()?;
         refuse_taken(options)?;
-        let links = options.links && probe.has(STRUCT_OPS_LINKS);
-        let wanted: HashSet<&str> = options
-            .startups
-            .iter()
-            .map(|params| params.startup().name())
-            .collect();
-
-        let kernel_types = Btf::from_vmlinux()
-            .map_err(|error| KernelError::operation("reading the kernel's types", error))?;
-        let unknown = callbacks::unknown_to(&kernel_types, &BpfObject::Startup.btf()?);
-        let mut open = BpfObject::Startup.open()?;
-        for mut map in open.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            if name.starts_with("su_") {
-                let value = map.initial_value_mut().unwrap_or_default();
-                for place in &unknown {
-                    if let Some(callback) = value.get_mut(place.clone()) {
-                        callback.fill(0);
-                    }
-                }
-            }
-            if name.starts_with("su_") && !wanted.contains(name.as_str()) {
-                map.set_autocreate(false).map_err(|error| {
-                    KernelError::operation(format!("leaving out {name}"), error)
-                })?;
-            } else if name == "hs_transfers" {
-                map.set_max_entries(options.transfer_room_bytes)
-                    .map_err(|error| KernelError::operation("making room for records", error))?;
-            } else if name.starts_with("su_") && !links {
-                map.set_map_flags(0).map_err(|error| {
-                    KernelError::operation(format!("registering {name} without a link"), error)
-                })?;
-            }
-        }
-        options.memory.prepare(&mut open)?;
+        let wanted: HashSet<&str> = names(options);
+        let open = prepare(options, &probe)?;
         let mut startup = BpfObject::Startup.load(open)?;
         write_config(&startup, options)?;
         let mark = load_beside(&startup, BpfObject::Mark)?;
@@ -274,6 +241,51 @@ impl Kernel {
     }
 }
 
+/// The names of the start-ups that are asked for.
+fn names(options: &Options) -> HashSet<&'static str> {
+    let startups = options.startups.iter().map(Params::startup);
+    startups.map(Startup::name).collect()
+}
+
+/// The start-ups' object, so that loading it brings those that are asked for, with the callbacks that this kernel has
+/// and they have a use for.
+fn prepare(options: &Options, probe: &Probe) -> Result<OpenObject, KernelError> {
+    let links = options.links && probe.has(STRUCT_OPS_LINKS);
+    let wanted = names(options);
+    let kernel_types = Btf::from_vmlinux()
+        .map_err(|error| KernelError::operation("reading the kernel's types", error))?;
+    let ours = BpfObject::Startup.btf()?;
+    let unknown = callbacks::unknown_to(&kernel_types, &ours);
+    let for_shaping = callbacks::for_shaping(&ours);
+    let shapes = |name: &str| Startup::named(name).is_ok_and(Startup::shapes);
+    let mut open = BpfObject::Startup.open()?;
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if name.starts_with("su_") {
+            let value = map.initial_value_mut().unwrap_or_default();
+            let useless: &[_] = if shapes(&name) { &[] } else { &for_shaping };
+            for place in unknown.iter().chain(useless) {
+                if let Some(callback) = value.get_mut(place.clone()) {
+                    callback.fill(0);
+                }
+            }
+        }
+        if name.starts_with("su_") && !wanted.contains(name.as_str()) {
+            map.set_autocreate(false)
+                .map_err(|error| KernelError::operation(format!("leaving out {name}"), error))?;
+        } else if name == "hs_transfers" {
+            map.set_max_entries(options.transfer_room_bytes)
+                .map_err(|error| KernelError::operation("making room for records", error))?;
+        } else if name.starts_with("su_") && !links {
+            map.set_map_flags(0).map_err(|error| {
+                KernelError::operation(format!("registering {name} without a link"), error)
+            })?;
+        }
+    }
+    options.memory.prepare(&mut open)?;
+    Ok(open)
+}
+
 /// An object that shares the maps of the start-ups' object.
 fn load_beside(startup: &Object, object: BpfObject) -> Result<Object, KernelError> {
     let mut open = object.open()?;
@@ -351,4 +363,31 @@ fn refuse_taken(options: &Options) -> Result<(), KernelError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+    use super::*;
+
+    /// Nothing is registered, so that no name is taken.
+    #[test]
+    fn the_verifier_takes_every_program() {
+        let options = Options {
+            startups: Startup::all().map(Params::new).collect(),
+            ..Options::default()
+        };
+        let probe = Probe::run();
+        if let Err(error) = probe.require() {
+            eprintln!("SKIPPED: {error}");
+            return;
+        }
+        let startup = BpfObject::Startup
+            .load(prepare(&options, &probe).unwrap())
+            .unwrap();
+        for object in [BpfObject::Mark, BpfObject::Hint] {
+            load_beside(&startup, object).unwrap();
+        }
+    }
 }

@@ -47,24 +47,9 @@ fn path(ended: Ended) -> Path {
     }
 }
 
-fn remember(kernel: &Kernel, lane: &Lane, ended: Ended) {
-    let client = lane.emulation.client();
-    for prefix in [
-        Prefix::of(client.addr_v4().into(), 24),
-        Prefix::of(client.addr_v6().into(), 48),
-    ] {
-        let path = path(ended);
-        kernel.remember(&PathEntry { prefix, path }).unwrap();
-    }
-}
-
 fn lane(kernel: &Kernel) -> Lane {
     let lane = Lane::new(kernel, 1, "50mbit", RTT_MS, 1000);
-    // A receiver whose first window does not stand in the way.
-    let client = lane.emulation.client();
-    client
-        .set_sysctl("net.ipv4.tcp_rmem", "4096 8388608 67108864")
-        .unwrap();
+    lane.open_receiver();
     lane.server_uses("su_adaptive");
     lane
 }
@@ -97,12 +82,8 @@ fn a_short_transfer_after_congestion_avoidance_is_sent_at_w_a_round_trip() {
         };
         let lane = lane(&kernel);
         for v6 in [false, true] {
-            remember(&kernel, &lane, Ended::Avoidance);
-            let mut client = if v6 {
-                lane.connect_v6()
-            } else {
-                lane.connect()
-            };
+            remember(&kernel, &lane, path(Ended::Avoidance));
+            let mut client = lane.connect_by(v6);
             client.fetch(SHORT);
             let packets = lane.wire(&client);
             let flight = first_flight(&packets).len();
@@ -141,7 +122,7 @@ fn a_short_transfer_after_slow_start_begins_with_half_of_w() {
         return;
     };
     let lane = lane(&kernel);
-    remember(&kernel, &lane, Ended::SlowStart);
+    remember(&kernel, &lane, path(Ended::SlowStart));
     let mut client = lane.connect();
     client.fetch(SHORT);
     let packets = lane.wire(&client);
@@ -184,7 +165,7 @@ fn a_transfer_that_turns_out_to_be_large_leaves_the_constant_rate() {
         return;
     };
     let lane = lane(&kernel);
-    remember(&kernel, &lane, Ended::Avoidance);
+    remember(&kernel, &lane, path(Ended::Avoidance));
     let mut client = lane.connect();
     client.fetch(LARGE);
     // Without a hint no more can be seen than fits the send buffer.
@@ -200,7 +181,7 @@ fn after_a_pause_the_next_file_is_decided_on_anew() {
         return;
     };
     let lane = lane(&kernel);
-    remember(&kernel, &lane, Ended::Avoidance);
+    remember(&kernel, &lane, path(Ended::Avoidance));
     let mut client = lane.connect();
     client.fetch(SHORT);
     sleep(Duration::from_millis(1500));

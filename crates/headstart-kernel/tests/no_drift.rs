@@ -138,7 +138,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         sack_ok: rest.5,
         cwnd_limited: rest.6,
         iw_pkts: rest.5 * 30,
-        reserved: [0; 2],
+        handshake_lost: u8::from(rest.3 == 1),
+        reserved: [0; 1],
     })
 }
 

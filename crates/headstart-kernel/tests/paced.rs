@@ -4,10 +4,6 @@
 
 mod support;
 
-use std::thread::sleep;
-use std::time::Duration;
-
-use headstart_core::{EventKind, Phase};
 use headstart_kernel::Kernel;
 use headstart_path::PacketRecord;
 use support::*;
@@ -16,14 +12,8 @@ const RTT_MS: u64 = 100;
 
 /// 20 Mbit/s hold 166 packets in flight.
 fn fetch(kernel: &Kernel, startup: &str, v6: bool) -> Vec<PacketRecord> {
-    let lane = Lane::new(kernel, 1, "20mbit", RTT_MS, 400);
-    lane.open_receiver();
-    lane.server_uses(startup);
-    let mut client = if v6 {
-        lane.connect_v6()
-    } else {
-        lane.connect()
-    };
+    let lane = roomy_lane(kernel, startup);
+    let mut client = lane.connect_by(v6);
     client.fetch(250_000);
     lane.wire(&client)
 }
@@ -74,55 +64,14 @@ fn initial_window_and_growth_are_parameters() {
     }
 }
 
-/// The cuts of CUBIC (0.7, tcp_cubic.c: beta = 717 / 1024) and of Reno (RFC 5681: a half).
 #[test]
 fn at_a_loss_the_native_control_takes_over_cubic_or_reno() {
     let _lock = one_at_a_time();
-    for (reno, beta) in [(0, 717), (1, 512)] {
-        let Some(kernel) = kernel(&only("su_paced", &[("reno", reno)])) else {
-            return;
-        };
-        let lane = Lane::new(&kernel, 1, "10mbit", 40, 12);
-        lane.open_receiver();
-        lane.server_uses("su_paced");
-        let mut client = lane.connect();
-        client.fetch(500_000);
-        assert!(
-            dropped(&lane.wire(&client)) > 0,
-            "the queue was meant to overflow"
-        );
-        let records = kernel.take_records().unwrap();
-        let at = records
-            .iter()
-            .position(|record| record.event.kind == EventKind::Loss as u8)
-            .unwrap();
-        let (loss, after) = (&records[at], &records[at + 1..]);
-        assert_eq!(that_says(&records, "ordinary-loss").at_ns, loss.at_ns);
-        assert!(
-            after
-                .iter()
-                .all(|record| record.verdict.phase == Phase::Native as u8
-                    && record.verdict.pacing_bytes_per_s == 0
-                    && record.verdict.cwnd_pkts == 0)
-        );
-        let cut = loss.event.cwnd_pkts * beta / 1024;
-        assert_eq!(after[0].event.ssthresh_pkts, cut.max(2), "reno={reno}");
-    }
+    assert_native_takes_over_at_a_loss("su_paced");
 }
 
 #[test]
 fn after_idle_the_stack_restarts_as_native_cubic_does() {
     let _lock = one_at_a_time();
-    let Some(kernel) = kernel(&everything()) else {
-        return;
-    };
-    let lane = Lane::new(&kernel, 1, "20mbit", RTT_MS, 400);
-    lane.server_uses("su_paced");
-    let mut client = lane.connect();
-    client.fetch(100_000);
-    lane.wire(&client);
-    sleep(Duration::from_secs(4));
-    client.fetch(100_000);
-    assert_eq!(first_flight(&lane.wire(&client)).len(), 10);
-    that_says(&kernel.take_records().unwrap(), "paused");
+    assert_native_restarts_after_idle("su_paced");
 }

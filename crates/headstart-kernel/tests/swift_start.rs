@@ -5,10 +5,7 @@
 
 mod support;
 
-use std::thread::sleep;
-use std::time::Duration;
-
-use headstart_core::{EventKind, LossKind, Phase};
+use headstart_core::EventKind;
 use headstart_kernel::{Kernel, Record};
 use support::*;
 
@@ -17,13 +14,11 @@ const RTT_MS: u64 = 100;
 const CAPACITY_PKTS: u32 = 166;
 
 fn lane(kernel: &Kernel) -> Lane {
-    let lane = Lane::new(kernel, 1, "20mbit", RTT_MS, 400);
-    lane.open_receiver();
-    lane.server_uses("su_swift_start");
-    lane
+    roomy_lane(kernel, "su_swift_start")
 }
 
-/// The estimate, recomputed from the events: gamma, and over how many segments it was measured.
+/// The estimate, recomputed from the events: gamma, and over how many segments it was measured. `None`: over what the
+/// ACKs of the burst delivered, and no more than the delay of the last one says.
 fn window_of(records: &[Record], gamma: u64, pkts: Option<u64>) -> u32 {
     let sent = that_says(records, "started").event;
     let first = that_says(records, "ack-clock").event;
@@ -31,7 +26,13 @@ fn window_of(records: &[Record], gamma: u64, pkts: Option<u64>) -> u32 {
     let delivered = u64::from(estimate.event.delivered_pkts - first.delivered_pkts);
     let rtt_us = first.now_us - sent.now_us;
     let gap_us = estimate.event.now_us - first.now_us;
-    let window = pkts.unwrap_or(delivered) * rtt_us / gap_us / gamma;
+    let slope = pkts.unwrap_or(delivered) * rtt_us / (gap_us * gamma);
+    let longer_us = estimate.event.now_us - sent.now_us - u64::from(estimate.event.min_rtt_us);
+    let all = u64::from(estimate.event.delivered_pkts - sent.delivered_pkts);
+    let window = match pkts {
+        None => slope.min(all * rtt_us / (longer_us * gamma)),
+        Some(_) => slope,
+    };
     assert_eq!(u64::from(estimate.verdict.cwnd_pkts), window);
     estimate.verdict.cwnd_pkts
 }
@@ -39,16 +40,12 @@ fn window_of(records: &[Record], gamma: u64, pkts: Option<u64>) -> u32 {
 #[test]
 fn four_segments_measure_the_path_and_the_window_leaves_evenly_over_a_round_trip() {
     let _lock = one_at_a_time();
-    let Some(kernel) = kernel(&everything()) else {
+    let Some(kernel) = kernel(&only("su_swift_start", &[])) else {
         return;
     };
     let lane = lane(&kernel);
     for v6 in [false, true] {
-        let mut client = if v6 {
-            lane.connect_v6()
-        } else {
-            lane.connect()
-        };
+        let mut client = lane.connect_by(v6);
         client.fetch(300_000);
         let packets = lane.wire(&client);
         let records = kernel.take_records().unwrap();
@@ -166,48 +163,16 @@ fn a_clock_of_10_ms_lets_two_segments_go_each_10_ms() {
     assert_spread(&packets, RTT_MS, 2);
 }
 
-/// The cuts of CUBIC (0.7, tcp_cubic.c: beta = 717 / 1024) and of Reno (RFC 5681: a half).
 #[test]
 fn at_a_loss_the_native_control_takes_over_cubic_or_reno() {
     let _lock = one_at_a_time();
-    for (reno, beta) in [(0, 717), (1, 512)] {
-        let Some(kernel) = kernel(&only("su_swift_start", &[("reno", reno)])) else {
-            return;
-        };
-        let lane = Lane::new(&kernel, 1, "10mbit", 40, 12);
-        lane.open_receiver();
-        lane.server_uses("su_swift_start");
-        let mut client = lane.connect();
-        client.fetch(500_000);
-        assert!(
-            dropped(&lane.wire(&client)) > 0,
-            "the queue was meant to overflow"
-        );
-        let records = kernel.take_records().unwrap();
-        let at = records
-            .iter()
-            .position(|record| record.event.kind == EventKind::Loss as u8)
-            .unwrap();
-        let loss = &records[at];
-        assert_eq!(loss.event.loss, LossKind::Fast as u8);
-        assert_eq!(that_says(&records, "ordinary-loss").at_ns, loss.at_ns);
-        let after = &records[at + 1..];
-        assert!(
-            after
-                .iter()
-                .all(|record| record.verdict.phase == Phase::Native as u8
-                    && record.verdict.pacing_bytes_per_s == 0
-                    && record.verdict.cwnd_pkts == 0)
-        );
-        let cut = loss.event.cwnd_pkts * beta / 1024;
-        assert_eq!(after[0].event.ssthresh_pkts, cut.max(2), "reno={reno}");
-    }
+    assert_native_takes_over_at_a_loss("su_swift_start");
 }
 
 #[test]
 fn a_response_too_short_to_measure_leaves_the_stacks_own_window() {
     let _lock = one_at_a_time();
-    let Some(kernel) = kernel(&everything()) else {
+    let Some(kernel) = kernel(&only("su_swift_start", &[])) else {
         return;
     };
     let lane = lane(&kernel);
@@ -223,17 +188,7 @@ fn a_response_too_short_to_measure_leaves_the_stacks_own_window() {
 #[test]
 fn after_idle_the_stack_restarts_as_native_cubic_does() {
     let _lock = one_at_a_time();
-    let Some(kernel) = kernel(&everything()) else {
-        return;
-    };
-    let lane = lane(&kernel);
-    let mut client = lane.connect();
-    client.fetch(100_000);
-    lane.wire(&client);
-    sleep(Duration::from_secs(4));
-    client.fetch(100_000);
-    assert_eq!(first_flight(&lane.wire(&client)).len(), 10);
-    that_says(&kernel.take_records().unwrap(), "paused");
+    assert_native_restarts_after_idle("su_swift_start");
 }
 
 /// Footnote 5: standard slow start, CUBIC's with its HyStart, takes over when the paced window is acknowledged.

@@ -177,13 +177,15 @@ impl Stack {
         self.most_in_flight = self.most_in_flight.max(self.in_flight());
         self.last_sent_us = self.now_us;
         self.timer_since_us = self.now_us;
-        let first_byte = number * u64::from(self.birth.mss_bytes);
-        let marks = self.verdict.mark_from_byte..self.verdict.mark_to_byte;
+        let byte = |packet| packet * u64::from(self.birth.mss_bytes);
+        let marks = self
+            .verdict
+            .marks(byte(number), byte(number + 1), byte(self.written));
         Some(Packet {
             number,
             turn: self.turns,
             again,
-            marked: !again && marks.contains(&first_byte),
+            marked: !again && marks,
         })
     }
 
@@ -437,6 +439,9 @@ impl Stack {
             unsent_bytes: self.written.saturating_sub(self.next) * mss,
             peer_window_bytes: PEER_WINDOW_BYTES,
             cwnd_limited: u8::from(self.cwnd_pkts < 2 * self.peak_pkts),
+            handshake_lost: u8::from(
+                kind == EventKind::Open && self.birth.initial_window_pkts == 1,
+            ),
             ..Event::default()
         }
     }

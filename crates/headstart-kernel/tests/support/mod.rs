@@ -3,6 +3,7 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     missing_docs,
     reason = "each test file uses its part of a private module"
@@ -12,6 +13,8 @@
     clippy::expect_used,
     reason = "a test's own tools may panic"
 )]
+
+mod together;
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -28,6 +31,8 @@ use headstart_kernel::{
 use headstart_link::LinkConfig;
 use headstart_path::{Direction, Emulation, PacketFate, PacketRecord, PathConfig};
 use nix::sys::socket::{setsockopt as set_option, sockopt};
+
+pub use together::*;
 
 /// DSCP 1, "lower effort": what the tests configure as low drop priority.
 pub const LOW_PRIORITY_DSCP: u8 = 1;
@@ -103,15 +108,8 @@ impl Lane {
     /// receiver whose window does not stand in the way.
     pub fn wide(kernel: &Kernel, rtt_ms: u64) -> Lane {
         let lane = Lane::new(kernel, 1, "400mbit", rtt_ms, 1000);
-        lane.widen_receiver();
+        lane.open_receiver();
         lane
-    }
-
-    fn widen_receiver(&self) {
-        let client = self.emulation.client();
-        client
-            .set_sysctl("net.ipv4.tcp_rmem", "4096 8388608 67108864")
-            .unwrap();
     }
 
     pub fn asymmetric(
@@ -199,6 +197,15 @@ impl Lane {
         self.connect_to(SocketAddr::new(addr, PORT))
     }
 
+    /// By IPv4 or IPv6.
+    pub fn connect_by(&self, v6: bool) -> Client {
+        if v6 {
+            self.connect_v6()
+        } else {
+            self.connect()
+        }
+    }
+
     fn connect_to(&self, to: SocketAddr) -> Client {
         let stream = self
             .emulation
@@ -231,7 +238,7 @@ impl Bdp {
         let bits = u64::from(mbit_per_s) * 1000 * rtt_ms;
         let pkts = u32::try_from(bits / (8 * 1500)).unwrap();
         let lane = Lane::new(kernel, 1, &format!("{mbit_per_s}mbit"), rtt_ms, pkts);
-        lane.widen_receiver();
+        lane.open_receiver();
         Bdp { lane, pkts }
     }
 }

@@ -157,6 +157,7 @@ pub(crate) struct Sender {
     startup: Option<Box<StartupGlue>>,
     /// Where slow start was first ended, and when.
     pub(crate) slow_start_end: Option<crate::SlowStartEnd>,
+    handshake_lost: bool,
 }
 
 impl Sender {
@@ -232,6 +233,7 @@ impl Sender {
             next_paced_ns: 0,
             startup,
             slow_start_end: None,
+            handshake_lost: false,
             transport,
         }
     }
@@ -255,6 +257,7 @@ impl Sender {
     /// The SYN was lost: RFC 5681, 3.1: the initial window is one segment.
     pub(crate) fn handshake_lost(&mut self) {
         self.cwnd_pkts = 1;
+        self.handshake_lost = true;
     }
 
     /// What is written next begins with `bytes` that leave in a segment of their own.

@@ -109,7 +109,7 @@ impl Sender {
         if self.state == State::Recovery || self.state == State::Reducing {
             self.reduction.out_pkts += 1;
         }
-        let mut flags = if self.startup_marks(start) {
+        let mut flags = if self.startup_marks(start, self.nxt) {
             LOW_PRIORITY
         } else {
             0

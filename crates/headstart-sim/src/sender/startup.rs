@@ -174,7 +174,8 @@ impl Sender {
 
     pub(super) fn startup_open(&mut self, ctx: &mut Context<'_>) {
         if self.startup.is_some() {
-            let event = self.snapshot(ctx.now_ns, EventKind::Open);
+            let mut event = self.snapshot(ctx.now_ns, EventKind::Open);
+            event.handshake_lost = u8::from(self.handshake_lost);
             self.step(ctx, &event);
         }
     }
@@ -280,11 +281,10 @@ impl Sender {
         (burst_pkts > 0).then_some(burst_pkts)
     }
 
-    /// Whether new data that begins at `start` leaves with low drop priority.
-    pub(super) fn startup_marks(&self, start: u64) -> bool {
-        self.startup.as_ref().is_some_and(|glue| {
-            (glue.verdict.mark_from_byte..glue.verdict.mark_to_byte).contains(&start)
-        })
+    /// Whether new data from `start` to `end` leaves with low drop priority.
+    pub(super) fn startup_marks(&self, start: u64, end: u64) -> bool {
+        let verdict = self.startup.as_ref().map(|glue| &glue.verdict);
+        verdict.is_some_and(|verdict| verdict.marks(start, end, self.write_end))
     }
 
     /// What is sent again in fast recovery goes by this floor under cwnd.

@@ -112,7 +112,12 @@ impl Stage {
         command.stderr(File::create(self.dir.path().join("log")).unwrap());
         self.daemon = Some(self.path.server().spawn(command).unwrap());
         let answers = || self.told("status", &["--json"]).is_ok();
-        assert!(eventually(answers), "{}", self.log());
+        // The kernel checks all programs first: seconds, and minutes on a machine whose time others have.
+        assert!(
+            eventually(answers) || eventually(answers) || eventually(answers),
+            "{}",
+            self.log()
+        );
     }
 
     pub fn log(&self) -> String {

@@ -29,7 +29,7 @@ CLIENT_ISN, SERVER_ISN = 4_294_967_000, 5_000
 
 
 def t1_scenario(variant: str = "fs-pdrop") -> ScenarioFile:
-    return t1.t1(variant, [t1.web("1s", "3s"), *t1.bulk(2, 0, 8)], until_s=30)
+    return t1.t1(variant, [t1.web("1s", "6s"), *t1.bulk(2, 0, 8)], until_s=30)
 
 
 def planned(**changes: object) -> Plan:

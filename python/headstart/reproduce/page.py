@@ -57,8 +57,7 @@ class Run:
     """What is common to all outcomes of a report, in words.
 
     Attributes:
-        extent: Full or quick.
-        on: The grounds.
+        extent: Full or quick, by ground.
         seed: Of the first repeats.
         began: From the first to the last.
         wall_s: Of all together.
@@ -67,7 +66,6 @@ class Run:
     """
 
     extent: str
-    on: str
     seed: str
     began: str
     wall_s: float
@@ -85,8 +83,7 @@ def run_of(outcomes: list[Outcome]) -> Run:
     loads = [load for ran in rans for load in ran.load]
     times = sorted(ran.began for ran in rans)
     return Run(
-        extent=words(lambda ran: "quick: fewer repeats" if ran.quick else "full"),
-        on=words(lambda ran: GROUND_WORDS[ran.on]),
+        extent=words(lambda ran: f"{'quick' if ran.quick else 'full'} on {GROUND_WORDS[ran.on]}"),
         seed=words(lambda ran: str(ran.seed)),
         began=times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}",
         wall_s=sum(ran.wall_s for ran in rans),
@@ -111,7 +108,7 @@ def render_table(outcomes: list[Outcome]) -> str:
         "# The papers' claims against what is measured here",
         "",
         "Written by `headstart-lab reproduce ... --write-docs FILE`, not by hand.",
-        f"Extent: {run.extent}. Seed {run.seed}. On {run.on}. {run.machine}. Begun {run.began};",
+        f"Extent: {run.extent}. Seed {run.seed}. {run.machine}. Begun {run.began};",
         f"{run.wall_s / 60:.0f} min in all, at a load (processes that want a CPU) of {run.load}.",
         f"{len(verdicts)} claims: {_counted(verdicts)}.",
         "[papers.md](papers.md) says what the verdicts mean; the report of the command has the",

@@ -430,7 +430,8 @@ fn by_default_the_slow_start_after_the_reset_timer_begins_as_the_standard_does()
         return;
     };
     let (records, packets) = timed_out(&kernel);
-    assert!(reasons(&records).contains(&"start-timeout"));
+    let said = reasons(&records);
+    assert!(said.contains(&"start-timeout"), "{said:?}");
     let again = sent_again(&packets);
     // The first hole alone; when it is acknowledged 10 + 1 are allowed, where slow start from 1 has 2.
     assert!(ms_between(again[0], again[1]) > 0.8 * RTT_MS as f64);

@@ -36,7 +36,13 @@ VARIANTS = {
 }
 """By the paper's names."""
 
-LETTER = {"reno": 1, "require_sack": 0, "timeout_window_pkts": 1, "mark_last": 1, "reset_floor_us": 1000}
+LETTER = {
+    "reno": 1,
+    "require_sack": 0,
+    "timeout_window_pkts": 1,
+    "mark_last": 1,
+    "reset_floor_us": 1000,
+}
 """The parameters that make su_fast_start the paper's: no SACK, slow start from 1, no floor (1 ms) under
 the reset timer."""
 

@@ -16,10 +16,10 @@ use crate::failure::Failure;
 pub(super) struct Part {
     /// What it was measured under, but for the start-ups: another part is none of this comparison.
     asked: String,
-    /// When it began, as RFC 3339.
+    /// When its first piece began, as RFC 3339.
     pub(super) started: String,
     pub(super) wall_s: f64,
-    /// Processes that wanted a CPU at its end, over the last minute.
+    /// Processes that wanted a CPU at the end of a piece, over the last minute: the most.
     pub(super) load: f64,
     pub(super) packets: u64,
     pub(super) transfers: Vec<TransferRecord>,

@@ -163,9 +163,12 @@ impl Worker<'_> {
         if !rest.runners.is_empty() {
             rest.side_by_side = rest.side_by_side.min(rest.runners.len());
             let outcome = self.carry_out(&rest)?;
-            part.started = outcome.document.started.clone().unwrap_or_default();
+            // A part that was measured in pieces began with the first, and is judged by the busiest.
+            if part.started.is_empty() {
+                part.started = outcome.document.started.clone().unwrap_or_default();
+            }
             part.wall_s += outcome.document.run.wall_s;
-            part.load = load();
+            part.load = part.load.max(load());
             part.packets += outcome.document.run.packets;
             part.transfers.extend(outcome.transfers);
             if let Some(file) = &file {

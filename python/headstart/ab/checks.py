@@ -369,7 +369,7 @@ def _unfinished_state(worst: Comparison | None) -> State:
 def _lost(source: Source, lost: tuple[int, int] | None) -> Check:
     title = "Records that were lost"
     if source.missing:
-        listed = ", ".join(source.missing[:3]) + (", ..." if len(source.missing) > 3 else "")  # noqa: PLR2004
+        listed = ", ".join(source.missing[:3]) + (", ..." if len(source.missing) > 3 else "")  # noqa: PLR2004 (as many as are listed)
         words = f"{len(source.missing)} files are missing between those that are there: {listed}"
         return Check("lost", title, State.WARNING, words)
     if lost is None:

@@ -219,7 +219,7 @@ def _buckets(figure: Figure, contrast: Contrast, keys: list[str]) -> None:
 def _short(label: str) -> str:
     sign, number = (label[0], label[1:]) if label.startswith(">") else ("", label)
     value = float(number)
-    return f"{sign}{value / 1000:g}k" if value >= 10_000 else f"{sign}{value:.4g}"  # noqa: PLR2004
+    return f"{sign}{value / 1000:g}k" if value >= 10_000 else f"{sign}{value:.4g}"  # noqa: PLR2004 (five digits)
 
 
 def _inputs(figure: Figure, analysis: Analysis) -> None:

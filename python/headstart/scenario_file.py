@@ -95,6 +95,8 @@ class TrafficTable(TypedDict, total=False):
     extra_rtt: str
     destination: int
     hints: bool
+    head: str
+    body_after: str
     transport: TransportTable
     users: int
     start: str

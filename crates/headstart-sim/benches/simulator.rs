@@ -40,6 +40,7 @@ fn group(transport: Transport, traffic: Traffic) -> Group {
         extra_rtt: None,
         hints: false,
         head_bytes: 0,
+        late_body: None,
         traffic,
     }
 }

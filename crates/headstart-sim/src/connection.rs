@@ -27,8 +27,24 @@ pub(crate) struct Transfer {
     /// Of the stream.
     pub(crate) from_byte: u64,
     pub(crate) bytes: u64,
+    /// What the application writes later.
+    pub(crate) late: Option<Late>,
     pub(crate) resent_before: u64,
     pub(crate) drops_before: u64,
+}
+
+/// The rest of a transfer whose beginning is written at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    pub(crate) head_bytes: u64,
+    pub(crate) after_ns: u64,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    pub(crate) bytes: u64,
+    pub(crate) late: Option<Late>,
 }
 
 /// Packets that are past all links and have only a delay before them, in order.
@@ -44,7 +60,11 @@ pub(crate) struct Connection {
     pub(crate) extra_ns: u64,
     pub(crate) pipe: Pipe,
     pub(crate) transfer: Option<Transfer>,
-    pub(crate) pending: VecDeque<(u64, u64)>,
+    /// What comes after it, and when each was asked for.
+    pub(crate) pending: VecDeque<(u64, Order)>,
+    /// When the application writes the rest of the transfer, and how much that is.
+    pub(crate) late_ns: u64,
+    pub(crate) late_bytes: u64,
     pub(crate) turn: u32,
     pub(crate) drops: u64,
     /// The server has the connection open.
@@ -74,7 +94,7 @@ impl Connection {
             Waits::Nothing => u64::MAX,
             Waits::SynAck | Waits::Data => self.wait_ns,
         };
-        pipe_ns.min(ends_ns).min(waits_ns)
+        pipe_ns.min(ends_ns).min(waits_ns).min(self.late_ns)
     }
 
     /// A packet is past all links, and has the delay of its own path before it.

@@ -2,7 +2,7 @@
 
 use headstart_core::Path;
 use headstart_link::{Distribution, LinkConfig, Span};
-use headstart_scenario::{Sizes, Traffic, Transport, Users};
+use headstart_scenario::{LateBody, Sizes, Traffic, Transport, Users};
 
 use crate::network::Route;
 use crate::runner::Runner;
@@ -46,6 +46,8 @@ pub struct Group {
     /// What leaves first of each transfer, in a segment of its own: a server's status line and headers,
     /// written before the body. 0: nothing.
     pub head_bytes: u16,
+    /// How the application writes each transfer, if not at once.
+    pub late_body: Option<LateBody>,
     /// What it asks for.
     pub traffic: Traffic,
 }

@@ -212,6 +212,7 @@ fn specs() -> impl Strategy<Value = SimSpec> {
                 .map(|extra_ms| Distribution::new(Law::Exponential(ms(extra_ms))).unwrap()),
             hints: true,
             head_bytes: 0,
+            late_body: None,
             traffic,
         });
         SimSpec {

@@ -4,7 +4,7 @@ use headstart_link::{Distribution, LinkConfig, Span};
 
 use super::transport::transport;
 use crate::reader::{Key, Table, Value};
-use crate::traffic::{Arrivals, ENDLESS, Sizes, Traffic, Users};
+use crate::traffic::{Arrivals, ENDLESS, LateBody, Sizes, Traffic, Users};
 use crate::{
     Count, Fault, KnownPath, Listed, PathEnding, ScenarioError, SimTables, TrafficGroup, Transport,
 };
@@ -46,6 +46,8 @@ key!(BYTES, "bytes", "\"40kB\"");
 key!(PARALLEL, "parallel", "4");
 key!(PERSISTENT, "persistent", "true");
 key!(THINK, "think", "\"exp:10s\"");
+key!(HEAD, "head", "\"4kB\"");
+key!(BODY_AFTER, "body_after", "\"200ms\"");
 key!(TRANSFERS, "transfers", "1000");
 key!(GAP, "gap", "\"exp:20ms\"");
 key!(CONNECTIONS, "connections", "100");
@@ -62,7 +64,7 @@ const DEFAULT_UNTIL: Span = Span::from_ns(600_000_000_000);
 const DEFAULT_SAMPLE: Span = Span::from_ns(10_000_000);
 
 /// Keys of every kind of traffic.
-const COMMON: [Key; 11] = [
+const COMMON: [Key; 13] = [
     NAME,
     KIND,
     STARTUP,
@@ -74,6 +76,8 @@ const COMMON: [Key; 11] = [
     HINTS,
     TRANSPORT,
     BYTES,
+    HEAD,
+    BODY_AFTER,
 ];
 
 #[derive(Clone, Copy)]
@@ -287,9 +291,21 @@ fn group(table: &Table<'_>, tables: &SimTables) -> Result<TrafficGroup, Scenario
         extra_rtt: optional(table, EXTRA_RTT, |value| value.distribution(EXTRA_RTT))?,
         destination: u32::try_from(destination.unwrap_or(0)).unwrap_or(u32::MAX),
         hints: flag(table, HINTS)?,
+        late_body: late_body(table)?,
         transport,
         traffic: traffic(table, kind)?,
     })
+}
+
+/// Both keys or neither.
+fn late_body(table: &Table<'_>) -> Result<Option<LateBody>, ScenarioError> {
+    if table.get(HEAD).is_none() && table.get(BODY_AFTER).is_none() {
+        return Ok(None);
+    }
+    Ok(Some(LateBody {
+        head: table.need(HEAD)?.distribution(HEAD)?,
+        after: table.need(BODY_AFTER)?.distribution(BODY_AFTER)?,
+    }))
 }
 
 fn optional<'a, T>(

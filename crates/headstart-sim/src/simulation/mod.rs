@@ -241,6 +241,8 @@ impl Simulation {
                 Waits::Data => self.send_request(number),
                 Waits::Nothing => {}
             }
+        } else if conn.late_ns <= now_ns {
+            self.serve_late(number);
         } else if conn.sender.due_ns() <= now_ns {
             let mut ctx = Context {
                 now_ns,

@@ -92,6 +92,7 @@ fn spec_of(study: &Study, contender: &Contender, case: &Case) -> SimSpec {
             extra_rtt: None,
             hints: false,
             head_bytes: header_bytes(case.bytes()),
+            late_body: None,
             traffic: Traffic::Users(users),
         }],
         memory: Vec::new(),

@@ -110,6 +110,7 @@ fn group_of(
         extra_rtt: group.extra_rtt.clone(),
         hints: group.hints,
         head_bytes: 0,
+        late_body: group.late_body.clone(),
         traffic: group.traffic.clone(),
     })
 }

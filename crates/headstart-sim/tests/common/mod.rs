@@ -55,6 +55,7 @@ pub(crate) fn group(transport: Transport, runner: Runner, traffic: Traffic) -> G
         extra_rtt: None,
         hints: false,
         head_bytes: 0,
+        late_body: None,
         traffic: traffic.clone(),
     }
 }

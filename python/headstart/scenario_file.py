@@ -60,6 +60,9 @@ class TransportTable(TypedDict, total=False):
     hystart: bool
     growth: str
     min_rto: str
+    initial_rto: str
+    handshake_rtt: bool
+    frto: bool
     clock_tick: str
     idle: str
     pacing: str

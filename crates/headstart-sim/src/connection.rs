@@ -6,9 +6,6 @@ use crate::packet::SimPacket;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 
-/// RFC 6298, 2.1: the first timer of a handshake, 1 s.
-pub(crate) const FIRST_TIMER_NS: u64 = 1_000_000_000;
-
 /// What the client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
@@ -113,6 +110,7 @@ impl Connection {
     /// Sets the timer of the handshake or the request, with back-off.
     pub(crate) fn wait(&mut self, now_ns: u64, waits: Waits) {
         self.waits = waits;
-        self.wait_ns = now_ns + (FIRST_TIMER_NS << self.tries.min(6));
+        let first_ns = u64::from(self.sender.transport.rto.initial_us) * 1000;
+        self.wait_ns = now_ns + (first_ns << self.tries.min(6));
     }
 }

@@ -70,6 +70,8 @@ fn transports() -> impl Strategy<Value = Transport> {
         any::<bool>(),
         any::<bool>(),
         prop_oneof![Just(0u32), Just(10_000), Just(500_000)],
+        any::<bool>(),
+        prop::option::of(any::<bool>()),
     );
     (ends, receiver, numbers).prop_map(|(ends, receiver, numbers)| Transport {
         recovery: ends.0,
@@ -87,6 +89,8 @@ fn transports() -> impl Strategy<Value = Transport> {
             0 => RtoSpec::linux(),
             tick_us => RtoSpec::classic(1_000_000, tick_us),
         },
+        handshake_rtt: numbers.6,
+        frto: numbers.7,
         receiver: ReceiverSpec {
             acks: receiver.0,
             delay_us: 40_000,

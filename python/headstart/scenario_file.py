@@ -130,6 +130,9 @@ class SimulationTable(TypedDict, total=False):
 
     until: str
     sample_every: str
+    ends_with: list[str]
+    host_jitter: str
+    memory_params: list[str]
 
 
 class _Needed(TypedDict):

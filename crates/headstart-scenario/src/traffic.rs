@@ -172,4 +172,6 @@ pub struct SimTables {
     pub ends_with: Vec<u32>,
     /// What is remembered of destinations at the start of a run of traffic.
     pub memory: Vec<KnownPath>,
+    /// Parameters of the path memory, each `NAME=VALUE`.
+    pub memory_params: Vec<String>,
 }

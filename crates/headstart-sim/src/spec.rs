@@ -1,6 +1,6 @@
 //! What is simulated, as plain data. `headstart-scenario` reads it from TOML; a program may build it.
 
-use headstart_core::Path;
+use headstart_core::{MemoryParams, Path};
 use headstart_link::{Distribution, LinkConfig, Span};
 use headstart_scenario::{LateBody, Sizes, Traffic, Transport, Users};
 
@@ -18,6 +18,8 @@ pub struct SimSpec {
     pub groups: Vec<Group>,
     /// What is remembered of destinations at the start.
     pub memory: Vec<(u32, Path)>,
+    /// How it is learnt.
+    pub memory_params: MemoryParams,
     /// With the end of whose traffic it ends, by number of the group; empty: when nothing is left to do.
     pub ends_with: Vec<u32>,
     /// When it ends at the latest.

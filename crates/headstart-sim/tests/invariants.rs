@@ -11,10 +11,10 @@ use headstart_core::{Params, Startup};
 use headstart_link::{Distribution, Law, LinkConfig, QueueSpec, Span};
 use headstart_scenario::{ByteSize, Count};
 use headstart_sim::{
-    AckSpec, Arrivals, AvoidanceSpec, Group, GrowthSpec, HandshakeSpec, IdleSpec, Observer,
-    Outcome, PacingSpec, PacketFate, PacketKind, ReceiverSpec, RecoverySpec, Route, RtoSpec,
-    Runner, SackSpec, SimPacket, SimSpec, Simulation, Sizes, Traffic, TransferDone, Transport,
-    Users, WindowSample, WindowSpec,
+    AckSpec, Arrivals, AvoidanceSpec, Group, GrowthSpec, HandshakeSpec, IdleSpec, MemoryParams,
+    Observer, Outcome, PacingSpec, PacketFate, PacketKind, ReceiverSpec, RecoverySpec, Route,
+    RtoSpec, Runner, SackSpec, SimPacket, SimSpec, Simulation, Sizes, Traffic, TransferDone,
+    Transport, Users, WindowSample, WindowSpec,
 };
 use proptest::prelude::*;
 
@@ -224,6 +224,7 @@ fn specs() -> impl Strategy<Value = SimSpec> {
             links,
             routes,
             memory: Vec::new(),
+            memory_params: MemoryParams::default(),
             ends_with: Vec::new(),
             until: ms(120_000),
             sample_every: ms(10),

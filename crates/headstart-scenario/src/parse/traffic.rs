@@ -27,6 +27,7 @@ key!(UNTIL, "until", "\"60s\"");
 key!(SAMPLE_EVERY, "sample_every", "\"10ms\"");
 key!(ENDS_WITH, "ends_with", "[\"web\"]");
 key!(HOST_JITTER, "host_jitter", "\"100us\"");
+key!(MEMORY_PARAMS, "memory_params", "[\"history_pct=25\"]");
 key!(NAME, "name", "\"web\"");
 key!(KIND, "kind", "\"users\"");
 key!(STARTUP, "startup", "\"cubic\"");
@@ -132,10 +133,10 @@ pub(crate) fn tables(
         }
     };
     let (mut until, mut sample_every) = (DEFAULT_UNTIL, DEFAULT_SAMPLE);
-    let (mut host_jitter, mut ends_with) = (None, None);
+    let (mut host_jitter, mut ends_with, mut memory_params) = (None, None, Vec::new());
     if let Some(value) = top.get(SIMULATION) {
         let table = value.table("in [simulation]".to_owned())?;
-        table.only(&[UNTIL, SAMPLE_EVERY, HOST_JITTER, ENDS_WITH])?;
+        table.only(&[UNTIL, SAMPLE_EVERY, HOST_JITTER, ENDS_WITH, MEMORY_PARAMS])?;
         if let Some(value) = table.get(UNTIL) {
             until = value.parsed(UNTIL)?;
         }
@@ -146,6 +147,13 @@ pub(crate) fn tables(
             host_jitter = Some(value.parsed(HOST_JITTER)?);
         }
         ends_with = table.get(ENDS_WITH);
+        if let Some(value) = table.get(MEMORY_PARAMS) {
+            let list = value.list("a list of strings")?;
+            let texts = list
+                .iter()
+                .map(|item| item.words(MEMORY_PARAMS).map(str::to_owned));
+            memory_params = texts.collect::<Result<_, _>>()?;
+        }
     }
     let mut tables = SimTables {
         transport,
@@ -160,6 +168,7 @@ pub(crate) fn tables(
         host_jitter,
         ends_with: Vec::new(),
         memory: Vec::new(),
+        memory_params,
     };
     if let Some(list) = top.get(LINK) {
         for item in list.list("a list of tables")? {

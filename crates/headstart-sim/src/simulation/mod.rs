@@ -80,7 +80,7 @@ impl Simulation {
         let path_draws = (0..spec.groups.len())
             .map(|number| Draws::new(seed, stream(Purpose::Paths, number, 0)))
             .collect();
-        let mut memory = PathMemory::default();
+        let mut memory = PathMemory::new(spec.memory_params);
         for (destination, path) in &spec.memory {
             memory.put(*destination, *path);
         }

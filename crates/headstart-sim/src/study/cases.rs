@@ -96,6 +96,7 @@ fn spec_of(study: &Study, contender: &Contender, case: &Case) -> SimSpec {
             traffic: Traffic::Users(users),
         }],
         memory: Vec::new(),
+        memory_params: study.memory_params,
         ends_with: Vec::new(),
         until: scenario.sim.until,
         sample_every: Span::ZERO,

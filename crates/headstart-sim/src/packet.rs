@@ -34,6 +34,8 @@ pub(crate) const CONGESTION: u8 = 8;
 pub(crate) const REDUCED: u8 = 16;
 /// The acknowledgement carries a report of a segment that came twice (RFC 2883), as its first block.
 pub(crate) const DUPLICATE_REPORT: u8 = 32;
+/// PSH: nothing is to be expected right behind it.
+pub(crate) const PUSH: u8 = 64;
 
 /// No SACK blocks.
 pub(crate) const NO_SACK: u32 = u32::MAX;

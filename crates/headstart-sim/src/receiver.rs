@@ -13,6 +13,9 @@ const DUPLICATES_AT_ONCE: u32 = 3;
 const COMPRESSED_MOST_NS: u64 = 1_000_000;
 const COMPRESSED_SLACK_NS: u64 = 100_000;
 const COMPRESSED_MOST: u32 = 44;
+/// Linux: `TCP_SACK_BLOCKS_EXPECTED`: what waits is told before more runs than this would have to be told
+/// by one acknowledgement.
+const RUNS_TOLD_TOGETHER: usize = 2;
 
 /// The packet that came, as the receiver sees it.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +27,7 @@ pub(crate) struct Arrival {
     pub(crate) echo_ms: u32,
     pub(crate) congestion: bool,
     pub(crate) reduced: bool,
+    pub(crate) pushes: bool,
 }
 
 /// Whether to acknowledge.
@@ -137,11 +141,14 @@ impl Receiver {
         }
         // RFC 5681, 4.2: at once while a gap is being filled.
         if had_runs {
+            self.count_partial_fill(transport);
             return Answer::Now;
         }
         match spec.acks {
             AckSpec::EveryPacket => return Answer::Now,
-            AckSpec::Linux if self.quick.on() => return Answer::Now,
+            // The application has read all there was, and nothing is to be expected right behind it
+            // (tcp_measure_rcv_mss, tcp_cleanup_rbuf; 6.6 and later also after a full-sized segment).
+            AckSpec::Linux if self.quick.on() || came.pushes => return Answer::Now,
             AckSpec::Linux | AckSpec::Delayed => {}
         }
         // RFC 5681, 4.2: at least every second full-sized segment.
@@ -152,6 +159,30 @@ impl Receiver {
             self.delayed_ns = now_ns + u64::from(spec.delay_us) * 1000;
         }
         Answer::Later
+    }
+
+    /// Whether what waits for one acknowledgement has to be told before `came` is taken: the blocks that Linux
+    /// sends are of the latest runs, and a run that is pushed out of them would be told by none
+    /// (`tcp_sack_new_ofo_skb`).
+    pub(crate) fn must_tell_first(&self, came: &Arrival) -> bool {
+        if self.compressed == 0 || came.seq <= self.next {
+            return false;
+        }
+        let end = came.seq + u64::from(came.len_bytes);
+        let touches = |run: &Block| came.seq <= run.end && run.start <= end;
+        let place = self.recent.iter().position(|run| touches(&run));
+        place.unwrap_or(usize::from(self.recent.len)) >= RUNS_TOLD_TOGETHER
+    }
+
+    /// A part of a gap is filled, and another is left: where that alone is no reason to acknowledge at once, Linux
+    /// does so as for a duplicate, and counts it as the first of three (`__tcp_ack_snd_check`).
+    fn count_partial_fill(&mut self, transport: &Transport) {
+        let is_reason = self.runs.is_empty()
+            || self.quick.on()
+            || self.next - self.acked > u64::from(transport.mss_bytes);
+        if !is_reason && compresses(transport) {
+            self.duplicates = 1;
+        }
     }
 
     /// What the window and the quick acknowledgements make of a packet that is new.
@@ -173,10 +204,7 @@ impl Receiver {
 
     /// RFC 5681, 4.2: at once; but Linux compresses (`__tcp_ack_snd_check`).
     fn answer_to_duplicate(&mut self, now_ns: u64, transport: &Transport) -> Answer {
-        let compresses = transport.receiver.acks == AckSpec::Linux
-            && transport.receiver.sack == SackSpec::On
-            && transport.uses_sack();
-        if !compresses || self.quick.on() || self.compressed >= COMPRESSED_MOST {
+        if !compresses(transport) || self.quick.on() || self.compressed >= COMPRESSED_MOST {
             return Answer::Now;
         }
         if self.duplicates < DUPLICATES_AT_ONCE {
@@ -300,6 +328,13 @@ impl Receiver {
     }
 }
 
+/// Whether duplicates are compressed.
+fn compresses(transport: &Transport) -> bool {
+    transport.receiver.acks == AckSpec::Linux
+        && transport.receiver.sack == SackSpec::On
+        && transport.uses_sack()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,6 +349,7 @@ mod tests {
             echo_ms: 0,
             congestion: false,
             reduced: false,
+            pushes: false,
         }
     }
 
@@ -410,6 +446,62 @@ mod tests {
         receiver.acknowledged();
         // The gap is filled: at once.
         assert!(arrive(&mut receiver, 300, 18));
+    }
+
+    /// Takes packet `number` at `ms`, as the simulation does. Returns the runs that each acknowledgement tells.
+    fn take(receiver: &mut Receiver, transport: &Transport, ms: u64, number: u64) -> Vec<Vec<u64>> {
+        let came = came(number * 100);
+        let mut told = Vec::new();
+        let mut tell = |receiver: &mut Receiver| {
+            let (blocks, _) = receiver.blocks(transport);
+            receiver.acknowledged();
+            told.push(blocks.iter().map(|block| block.start / 100).collect());
+        };
+        if receiver.must_tell_first(&came) {
+            tell(receiver);
+        }
+        if receiver.arrive(ms * 1_000_000, transport, &came) == Answer::Now {
+            tell(receiver);
+        }
+        told
+    }
+
+    /// Linux: tcp_sack_new_ofo_skb, tcp_sack_compress_send_ack.
+    #[test]
+    fn linux_tells_what_waits_before_a_third_run_would_push_it_out() {
+        let mut transport = transport(SackSpec::On);
+        transport.timestamps = true;
+        let mut receiver = Receiver::new(&transport.receiver);
+        (0..18).for_each(|number| drop(take(&mut receiver, &transport, 200, number)));
+        // Each second one is lost. Three at once; the first of those that wait pushes none out, the next would.
+        let mut told = |number| take(&mut receiver, &transport, 201, number);
+        assert_eq!(told(19), [[19]]);
+        assert_eq!(told(21), [[21, 19]]);
+        assert_eq!(told(23), [[23, 21, 19]]);
+        assert!(told(25).is_empty());
+        assert_eq!(told(27), [[25, 23, 21]]);
+        // What prolongs one of the last two runs tells nothing that the next would not.
+        assert!(told(28).is_empty());
+        assert!(told(26).is_empty());
+        assert_eq!(told(30), [[25, 23, 21]]);
+        assert_eq!(told(32), [[30, 25, 23]]);
+    }
+
+    #[test]
+    fn linux_acknowledges_what_pushes_at_once_and_leaves_the_rest_for_the_second() {
+        let transport = transport(SackSpec::On);
+        let mut receiver = Receiver::new(&transport.receiver);
+        for number in 0..16 {
+            receiver.arrive(0, &transport, &came(number * 100));
+            receiver.acknowledged();
+        }
+        assert_eq!(receiver.arrive(0, &transport, &came(1600)), Answer::Later);
+        receiver.acknowledged();
+        let pushes = Arrival {
+            pushes: true,
+            ..came(1700)
+        };
+        assert_eq!(receiver.arrive(0, &transport, &pushes), Answer::Now);
     }
 
     #[test]

@@ -5,10 +5,12 @@
 mod common;
 
 use common::{dumbbell, group, in_turn, ms, run};
+use headstart_core::{Params, Startup};
 use headstart_link::Span;
+use headstart_scenario::RtoSpec;
 use headstart_sim::{
     AckSpec, AvoidanceSpec, HandshakeSpec, Observer, PacketFate, PacketKind, RecoverySpec, Runner,
-    SimPacket, SimSpec, Simulation, Traffic, Transport, Users, WindowSpec,
+    SimPacket, SimSpec, Simulation, Traffic, Transport, Users, WindowSample, WindowSpec,
 };
 
 /// As fast as makes no difference: 1500 bytes take 12 ns.
@@ -154,5 +156,125 @@ fn slow_start_sends_the_bytes_of_table_1_of_swift_start() {
         let mut sent = SentBy { until_ns, bytes: 0 };
         Simulation::new(spec, 1).unwrap().run(&mut sent);
         assert_eq!(sent.bytes, bytes, "{rate}: {rounds} round trips");
+    }
+}
+
+/// Where each round trip ends: with the packet that the window has room for when all of the round trip before is
+/// acknowledged. Packets are of one size, and their positions are counted in packets.
+#[derive(Default)]
+struct Rounds {
+    /// Packets sent by the end of each.
+    ends: Vec<u64>,
+    acked_pkts: u64,
+    /// When each packet left.
+    left_ns: Vec<u64>,
+}
+
+impl Observer for Rounds {
+    const PACKETS: bool = true;
+    const WINDOWS: bool = true;
+
+    fn packet(&mut self, at_ns: u64, _group: u32, packet: &SimPacket, fate: PacketFate) {
+        match (packet.kind, fate) {
+            (PacketKind::Data, PacketFate::Sent) => {
+                assert!(!packet.is_retransmission());
+                assert_eq!(packet.seq, self.left_ns.len() as u64 * SEGMENT_BYTES);
+                self.left_ns.push(at_ns);
+            }
+            (PacketKind::Ack, PacketFate::Came) => self.acked_pkts = packet.seq / SEGMENT_BYTES,
+            _ => {}
+        }
+    }
+
+    fn window(&mut self, sample: &WindowSample) {
+        // The first round trip is the burst.
+        let end = *self.ends.first().unwrap_or(&FIRST_BURST_PKTS);
+        if self.ends.is_empty() {
+            self.ends.push(end);
+        }
+        if self.ends.last() == Some(&self.acked_pkts) {
+            self.ends
+                .push(self.acked_pkts + u64::from(sample.cwnd_pkts));
+        }
+    }
+}
+
+const SEGMENT_BYTES: u64 = 984;
+const STRETCH: u64 = 625;
+const FIRST_BURST_PKTS: u64 = 4;
+
+/// Swift Start, Table 2: gamma, rate in kb/s, round trips, bytes.
+const TABLE_2: [(u64, u64, usize, u64); 10] = [
+    (2, 1_500, 4, 47_232),
+    (2, 45_000, 4, 1_337_256),
+    (2, 155_000, 4, 4_603_152),
+    (2, 1_000_000, 4, 29_690_232),
+    (2, 10_000_000, 4, 296_877_720),
+    (8, 1_500, 5, 53_136),
+    (8, 45_000, 7, 1_469_112),
+    (8, 155_000, 7, 5_040_048),
+    (8, 1_000_000, 7, 32_467_080),
+    (8, 10_000_000, 7, 324_722_952),
+];
+
+/// `su_swift_start` on a path that is as slow as the table's while the burst measures it, and then as fast as makes
+/// no difference: the table asks what is sent until the window is the path's, and knows no queue. What counts is
+/// the product of rate and round trip, and start-ups count in microseconds, of which a segment takes less at
+/// 10 Gb/s: so rates are a 625th and a round trip is 62.5 s, of which no timer has run out (Linux's longest: 120 s).
+#[test]
+fn swift_start_sends_the_bytes_of_table_2() {
+    let rtt_ns: u64 = STRETCH * 100_000_000;
+    for (gamma, kbits_per_s, rounds, bytes) in TABLE_2 {
+        let mut params = Params::new(Startup::named("su_swift_start").unwrap());
+        let settings = [
+            ("gamma", gamma),
+            ("slope_acks", 0),
+            ("growth_percent", 150),
+            ("max_window_pkts", 1_000_000),
+        ];
+        for (name, value) in settings {
+            params.set(name, value).unwrap();
+        }
+        let mut transport = plain(10);
+        transport.handshake = HandshakeSpec::None;
+        transport.mss_bytes = SEGMENT_BYTES as u16;
+        transport.rto = RtoSpec::classic(110_000_000, 0);
+        transport.receiver.acks = AckSpec::EveryPacket;
+        let traffic = Traffic::Users(Users::bulk(Span::ZERO));
+        let group = group(transport, Runner::Startup(params), traffic);
+        let mut spec = SimSpec {
+            until: Span::from_ns(rtt_ns * (rounds as u64 + 1)),
+            sample_every: Span::ZERO,
+            ..dumbbell(ENDLESS_RATE, STRETCH * 100, 1_000_000, group)
+        };
+        // The first packet takes its time on the link, and its answer comes after a whole round trip.
+        let bits_per_s = kbits_per_s * 1000 / STRETCH;
+        let segment_ns = SEGMENT_BYTES * 8 * 1_000_000_000 / bits_per_s;
+        let delay = Span::from_ns(rtt_ns / 2 - segment_ns);
+        let rate = format!("{bits_per_s}bit@0s,{ENDLESS_RATE}@50s");
+        spec.links[0].rate = rate.parse().unwrap();
+        spec.links[0].delay = delay;
+        let mut seen = Rounds::default();
+        Simulation::new(spec, 1).unwrap().run(&mut seen);
+        let what = format!("gamma {gamma}, {kbits_per_s} kb/s: {:?}", seen.ends);
+        assert_eq!(seen.ends[rounds - 1] * SEGMENT_BYTES, bytes, "{what}");
+        // It is the first round trip with a window beyond the path's capacity; footnote 6 has it that with gamma
+        // = 8 slow start ends with the seventh all the same.
+        let capacity_pkts = kbits_per_s * 100 / 8 / SEGMENT_BYTES;
+        let windows = seen.ends.windows(2).map(|ends| ends[1] - ends[0]);
+        let found = 2 + windows
+            .take_while(|window| *window <= capacity_pkts)
+            .count();
+        assert!(
+            found == rounds || gamma == 8 && found == 8 && rounds == 7,
+            "{what}"
+        );
+        // And they leave in it: paced, so that the last ones are some packets late.
+        let last = seen.left_ns[seen.ends[rounds - 1] as usize - 1];
+        let late = last as f64 / rtt_ns as f64 - rounds as f64;
+        assert!(
+            late < 0.1,
+            "{what}: the last one leaves {late} round trips late"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Against Linux 6.18 over emulated paths on which one thing decides that a simulator may easily have
 //! otherwise. Measured with `headstart compare` (scenarios/kernel-matrix.toml); 5 % of the time and of the
-//! window with which slow start was left, and 5 packets dropped, are allowed, as in docs/validation.md.
+//! window with which slow start was left, and 5 packets dropped or 10 % of them, are allowed, as in docs/validation.md.
 
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
@@ -51,7 +51,11 @@ fn agrees(measured: &Measured) {
         (median_ms / measured.median_ms - 1.0).abs() <= 0.05,
         "{what}"
     );
-    assert!((drops_pkts - measured.drops_pkts).abs() <= 5.0, "{what}");
+    let allowed_pkts = (measured.drops_pkts * 0.1).max(5.0);
+    assert!(
+        (drops_pkts - measured.drops_pkts).abs() <= allowed_pkts,
+        "{what}"
+    );
     if let Some((why, window_pkts)) = measured.exit {
         let exit = exit.unwrap();
         let found_pkts = f64::from(exit.cwnd_pkts.unwrap());
@@ -130,5 +134,21 @@ fn cubic_follows_renos_window_as_fast_as_linux_does() {
         median_ms: 5808.4,
         drops_pkts: 11.0,
         exit: Some(("ssthresh", 32.0)),
+    });
+}
+
+/// On a queue of a fifth of the product each second packet is lost in slow start's last round: the receiver tells
+/// what waits before a run is pushed out of its blocks, packets leave in bursts, of which the last one is
+/// acknowledged at once, so that no odd packet is left behind to clock the next round by 40 ms later.
+#[test]
+fn what_is_lost_of_a_shallow_queue_at_100_mbit_is_found_and_sent_once() {
+    agrees(&Measured {
+        path: ("100mbit", "102ms", "drop-tail:0.2bdp"),
+        case: "new-cold",
+        bytes: "10MB",
+        startup: "cubic",
+        median_ms: 2027.2,
+        drops_pkts: 321.0,
+        exit: Some(("ordinary-loss", 977.0)),
     });
 }

@@ -1,12 +1,13 @@
 //! The sending end of a connection: what may leave, and when.
 //!
 //! Windows are in packets, as Linux counts them; positions in bytes since the connection opened.
-//! `send.rs` sends, as far as `window.rs` and `pacing.rs` let it; `ack.rs` takes acknowledgements,
+//! `send.rs` sends, as far as `window.rs`, `pacing.rs` and `burst.rs` let it; `ack.rs` takes acknowledgements,
 //! `linux.rs` and `classic.rs` find and repair losses; `startup.rs` gives the events to a start-up of
 //! `core/` and obeys its verdicts.
 
 mod ack;
 mod buffer;
+mod burst;
 mod classic;
 mod linux;
 mod pacing;

@@ -13,12 +13,21 @@ impl Sender {
             *chunk_pkts = chunk_pkts.saturating_sub(1);
             return true;
         }
-        if now_ns < self.next_paced_ns {
-            self.timers.pace_ns = self.next_paced_ns;
-            return false;
+        let may = self.may_leave(now_ns);
+        if may {
+            *chunk_pkts = self.chunk_pkts() - 1;
         }
-        *chunk_pkts = self.chunk_pkts() - 1;
-        true
+        may
+    }
+
+    /// Whether a burst may leave now; if not, a timer is set.
+    pub(super) fn may_leave(&mut self, now_ns: u64) -> bool {
+        let unpaced = self.sent_total + self.resent_total < self.unpaced_pkts();
+        if unpaced || now_ns >= self.next_paced_ns {
+            return true;
+        }
+        self.timers.pace_ns = self.next_paced_ns;
+        false
     }
 
     /// The papers' own stacks pace from the first packet on.

@@ -1,9 +1,10 @@
 //! What leaves: new data, and what is thought lost.
 
+use super::burst::{Burst, Readiness};
 use super::timers::Timer;
 use super::{Context, Sender, State};
 use crate::packet::{
-    ECN_CAPABLE, LOW_PRIORITY, NO_SACK, PacketKind, REDUCED, RETRANSMISSION, SimPacket,
+    ECN_CAPABLE, LOW_PRIORITY, NO_SACK, PUSH, PacketKind, REDUCED, RETRANSMISSION, SimPacket,
 };
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS_OUT, Segment};
 use headstart_scenario::RecoverySpec;
@@ -25,29 +26,48 @@ impl Sender {
             return;
         }
         let mut sent = false;
-        let mut chunk_pkts = 0;
+        let mut burst = Burst::default();
         let mut limited = false;
         while self.nxt < self.write_end {
-            if self.paced && !self.pace(ctx.now_ns, &mut chunk_pkts) {
-                break;
-            }
-            let in_flight = self.in_flight();
-            if in_flight >= self.allowed_pkts() {
-                limited = true;
-                break;
-            }
-            let len_bytes = self.next_len_bytes();
-            if len_bytes == 0 {
-                break;
-            }
-            if in_flight == 0 && self.state == State::Open && self.announce(ctx) {
-                // The start-up may have set another window and rate.
-                chunk_pkts = 0;
-                if self.paced && !self.pace(ctx.now_ns, &mut chunk_pkts) {
+            if burst.left_pkts == 0 {
+                if self.paced && !self.may_leave(ctx.now_ns) {
                     break;
                 }
+                let in_flight = self.in_flight();
+                if in_flight >= self.allowed_pkts() {
+                    limited = true;
+                    break;
+                }
+                if self.next_len_bytes() == 0 {
+                    break;
+                }
+                // The start-up may set another window and rate.
+                if in_flight == 0
+                    && self.state == State::Open
+                    && self.announce(ctx)
+                    && self.paced
+                    && !self.may_leave(ctx.now_ns)
+                {
+                    break;
+                }
+                match self.next_burst(ctx.now_ns) {
+                    Readiness::Now(ready) => burst = ready,
+                    Readiness::Later { limited: by_window } => {
+                        limited |= by_window;
+                        break;
+                    }
+                }
             }
-            self.send_segment(ctx, len_bytes);
+            let len_bytes = self.next_len_bytes();
+            if len_bytes == 0 || self.in_flight() >= self.allowed_pkts() {
+                burst.end();
+                continue;
+            }
+            let pushes = burst.take();
+            if len_bytes < self.transport.mss_bytes {
+                burst.end();
+            }
+            self.send_segment(ctx, len_bytes, pushes);
             debug_assert!(self.in_flight() <= self.allowed_pkts(), "above the window");
             debug_assert!(self.nxt <= self.window_end, "above the receiver's window");
             sent = true;
@@ -95,7 +115,8 @@ impl Sender {
         self.startup_send(ctx)
     }
 
-    pub(super) fn send_segment(&mut self, ctx: &mut Context<'_>, len_bytes: u16) {
+    /// Sends `len_bytes` of new data. What ends a burst, or all that was written, pushes.
+    pub(super) fn send_segment(&mut self, ctx: &mut Context<'_>, len_bytes: u16, pushes: bool) {
         let start = self.nxt;
         let was_empty = self.board.is_empty();
         self.board.push(Segment {
@@ -114,6 +135,9 @@ impl Sender {
         } else {
             0
         };
+        if pushes || self.nxt == self.write_end {
+            flags |= PUSH;
+        }
         if self.transport.ecn {
             flags |= ECN_CAPABLE;
             if std::mem::take(&mut self.reduced_mark) {

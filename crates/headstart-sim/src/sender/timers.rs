@@ -161,7 +161,7 @@ impl Sender {
         };
         self.probe_was_resent = len_bytes == 0;
         if len_bytes > 0 {
-            self.send_segment(ctx, len_bytes);
+            self.send_segment(ctx, len_bytes, false);
         } else {
             let last = self.board.next() - 1;
             if !self.board.get(last).has(SACKED | RETRANS_OUT) {

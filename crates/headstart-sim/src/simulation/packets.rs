@@ -3,7 +3,7 @@
 use super::Simulation;
 use crate::connection::Waits;
 use crate::observe::{Observer, PacketFate, WindowSample};
-use crate::packet::{CONGESTION, DUPLICATE_REPORT, NO_SACK, PacketKind, REDUCED, SimPacket};
+use crate::packet::{CONGESTION, DUPLICATE_REPORT, NO_SACK, PUSH, PacketKind, REDUCED, SimPacket};
 use crate::receiver::{Answer, Arrival};
 use crate::sender::{Acknowledgement, Context};
 
@@ -48,7 +48,12 @@ impl Simulation {
             echo_ms: packet.echo_ms,
             congestion: packet.flags & CONGESTION != 0,
             reduced: packet.flags & REDUCED != 0,
+            pushes: packet.flags & PUSH != 0,
         };
+        if conn.receiver.must_tell_first(&came) {
+            self.acknowledge(packet.conn);
+        }
+        let conn = &mut self.conns[packet.conn as usize];
         let answer = conn.receiver.arrive(now_ns, &conn.sender.transport, &came);
         let over = conn
             .transfer

@@ -18,6 +18,8 @@ pub(crate) struct Express<P> {
     limit: Limit,
     transmitter: Steady,
     wire: Wire,
+    /// The wire's delay, where it does nothing else.
+    only_delay_ns: Option<u64>,
     /// In the order in which they came, which is that in which they are due.
     line: VecDeque<Departed<P>>,
     /// Of the line, how many have begun their transmission; the others wait.
@@ -42,6 +44,7 @@ impl<P: Packet> Express<P> {
         Some(Express {
             limit: limit.resolve(context.rate, context.rtt),
             transmitter: Steady::fixed(*rate),
+            only_delay_ns: wire.only_delays().then(|| wire.delay_ns()),
             wire,
             line: VecDeque::new(),
             begun: 0,
@@ -93,7 +96,10 @@ impl<P: Packet> Express<P> {
         }
         let started_ns = self.transmitter.free_ns();
         let sent_ns = self.transmitter.send(wire_bytes);
-        let due_ns = self.wire.carry(sent_ns, &packet).due_ns;
+        let due_ns = match self.only_delay_ns {
+            Some(delay_ns) => sent_ns.saturating_add(delay_ns),
+            None => self.wire.carry(sent_ns, &packet).due_ns,
+        };
         self.line.push_back(Departed {
             packet,
             arrived_ns: now_ns,

@@ -295,6 +295,13 @@ impl<P: Packet> Link<P> {
         Some(departed)
     }
 
+    /// Whether packets were dropped since [`Link::take_dropped`] was last called.
+    #[inline]
+    #[must_use]
+    pub fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
     /// The packets dropped since this was last called, in the order in which their fates were
     /// decided: that of a packet lost on the wire is known when its transmission begins, before
     /// its `dropped_ns`. A caller that never asks keeps them all in memory.
@@ -366,6 +373,13 @@ impl<P: Packet> Link<P> {
 
     #[inline]
     fn count_drops(&mut self) {
+        if self.counted_drops < self.dropped.len() {
+            self.count_new_drops();
+        }
+    }
+
+    #[cold]
+    fn count_new_drops(&mut self) {
         for dropped in &self.dropped[self.counted_drops..] {
             self.counters.dropped_pkts.0[dropped.reason as usize] += 1;
             self.counters.dropped_bytes += u64::from(dropped.waiting.packet.wire_bytes());

@@ -123,7 +123,7 @@ enum hs_watch_counter {
 	HS_WATCH_COUNTERS = 3,
 };
 
-_Static_assert(sizeof(struct hs_config) == 1240, "mirrored in contract.rs");
+_Static_assert(sizeof(struct hs_config) == 1244, "mirrored in contract.rs");
 _Static_assert(sizeof(struct hs_prefix) == 20, "mirrored in contract.rs");
 _Static_assert(sizeof(struct hs_path_entry) == 80, "mirrored in contract.rs");
 _Static_assert(sizeof(struct hs_window_key) == 24, "mirrored in contract.rs");

@@ -33,8 +33,6 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-#define LINUX_UNPACED_PKTS 10 /* tcp_update_skb_after_send, net/ipv4/tcp_output.c */
-
 /* The rule's own parameters, where the connection came by one that has some. */
 static __always_inline const union su_params *params_of(const struct hs_conn *conn, enum su_alg alg)
 {
@@ -83,7 +81,7 @@ static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_con
 		conn->why_cwnd_pkts = tcp(sk)->snd_cwnd;
 	}
 	apply_marks(sk, conn, ev);
-	apply_pacing(sk, conn);
+	apply_pacing(sk, conn, ev);
 	apply_rto_min(sk, conn);
 }
 

@@ -20,13 +20,15 @@
 	P(min_samples, 2, 2, 1000, "times", "judge the spread from so many lessons on")            \
 	P(rtt_tolerance_pct, 50, 1, 1000, "%",                                                     \
 	  "abstain where the new connection's round trip is so far outside min_rtt to srtt")       \
-	P(rtt_slack_us, 5000, 0, 1000000, "us", "and by so much at the least")
+	P(rtt_slack_us, 5000, 0, 1000000, "us", "and by so much at the least")                     \
+	P(ending_is_cwnd, 0, 0, 1, "switch",                                                       \
+	  "the filtered ending window is of cwnd as it stands, the letter of Adaptive 3")
 
 struct su_memory_params {
 	SU_MEMORY_PARAMS(SU_PARAM_FIELD)
 };
 
-_Static_assert(sizeof(struct su_memory_params) == 32, "mirrored in abi.rs and contract.rs");
+_Static_assert(sizeof(struct su_memory_params) == 36, "mirrored in abi.rs and contract.rs");
 
 /* The most packets that were delivered in one round trip of the connection. Linux lets cwnd grow to
  * twice of what is in flight, so cwnd alone does not say what got through. */
@@ -121,8 +123,10 @@ static inline uint8_t su_ended_of(const struct su_event *ev)
 
 /* The window with which a transfer ended (Adaptive 3). DECISION: Linux lets cwnd grow to twice of
  * what is in flight in slow start, and leaves it where it is when the application sends less: no
- * more counts than what came through allows. */
-static inline uint32_t su_ending_window(const struct su_event *ev, struct su_proof proof)
+ * more counts than what came through allows. ending_is_cwnd is for a stack as the paper's, whose
+ * cwnd grows with every ACK. */
+static inline uint32_t su_ending_window(const struct su_memory_params *prm,
+					const struct su_event *ev, struct su_proof proof)
 {
 	uint64_t most_pkts = proof.most_pkts;
 	uint32_t cwnd_pkts = ev->cwnd_pkts;
@@ -132,6 +136,8 @@ static inline uint32_t su_ending_window(const struct su_event *ev, struct su_pro
 		most_pkts *= 2;
 	if (ended == SU_ENDED_RECOVERY)
 		cwnd_pkts = su_min_u32(cwnd_pkts, ev->ssthresh_pkts);
+	if (prm->ending_is_cwnd)
+		return cwnd_pkts;
 	return cwnd_pkts < most_pkts ? cwnd_pkts : (uint32_t)most_pkts;
 }
 
@@ -221,7 +227,7 @@ static inline enum su_learnt su_path_learn(struct su_path *path, const struct su
 	/* Adaptive 3: windows are pooled by "a low pass filter", and "we do not weight the previous
 	 * history very heavily"; of srtt "we use only the value obtained from the most recent
 	 * connection". */
-	ending_mpkts = su_min_u32(su_ending_window(ev, proof), prm->max_window_pkts);
+	ending_mpkts = su_min_u32(su_ending_window(prm, ev, proof), prm->max_window_pkts);
 	ending_mpkts *= SU_MPKTS_PER_PKT;
 	if (path->ending_mpkts)
 		ending_mpkts = su_fold(path->ending_mpkts, ending_mpkts, 100u - prm->history_pct);

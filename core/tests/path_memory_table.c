@@ -298,16 +298,19 @@ struct ending {
 	enum su_recovery recovery;
 	uint32_t most_pkts;
 	uint32_t window_pkts; /* expected */
+	uint32_t by_the_letter;
 };
 
 static const struct ending endings[] = {
 	{"slow start, 50 after round trips of 10, 20 and 10: no more than 2 * 20", 50, INF,
-	 SU_RECOVERY_OPEN, 20, 40},
-	{"slow start, 30 after 10 and 20", 30, INF, SU_RECOVERY_OPEN, 20, 30},
-	{"avoidance: 60 of which 45 came through", 60, 40, SU_RECOVERY_OPEN, 45, 45},
-	{"avoidance: all of 60 came through", 60, 40, SU_RECOVERY_OPEN, 61, 60},
-	{"under repair: the threshold of 20", 50, 20, SU_RECOVERY_FAST, 45, 20},
-	{"2 * 4294967295 is not taken modulo 2^32", 50, INF, SU_RECOVERY_OPEN, 0xffffffffu, 50},
+	 SU_RECOVERY_OPEN, 20, 40, 0},
+	{"the same, and W is cwnd", 50, INF, SU_RECOVERY_OPEN, 20, 50, 1},
+	{"under repair, and W is cwnd: the threshold", 50, 20, SU_RECOVERY_FAST, 45, 20, 1},
+	{"slow start, 30 after 10 and 20", 30, INF, SU_RECOVERY_OPEN, 20, 30, 0},
+	{"avoidance: 60 of which 45 came through", 60, 40, SU_RECOVERY_OPEN, 45, 45, 0},
+	{"avoidance: all of 60 came through", 60, 40, SU_RECOVERY_OPEN, 61, 60, 0},
+	{"under repair: the threshold of 20", 50, 20, SU_RECOVERY_FAST, 45, 20, 0},
+	{"2 * 4294967295 is not taken modulo 2^32", 50, INF, SU_RECOVERY_OPEN, 0xffffffffu, 50, 0},
 };
 
 static void run_endings(struct tap *tap)
@@ -322,8 +325,11 @@ static void run_endings(struct tap *tap)
 				      .ssthresh_pkts = endings[i].ssthresh_pkts,
 				      .recovery = (uint8_t)endings[i].recovery};
 		struct su_proof proof = {.most_pkts = endings[i].most_pkts};
+		struct su_memory_params prm = defaults;
 
-		expect(&c, "ending", endings[i].window_pkts, su_ending_window(&ev, proof));
+		prm.ending_is_cwnd = endings[i].by_the_letter;
+
+		expect(&c, "ending", endings[i].window_pkts, su_ending_window(&prm, &ev, proof));
 		report_row(tap, &c);
 	}
 }

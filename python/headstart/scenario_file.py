@@ -60,6 +60,9 @@ class TransportTable(TypedDict, total=False):
     hystart: bool
     growth: str
     min_rto: str
+    initial_rto: str
+    handshake_rtt: bool
+    frto: bool
     clock_tick: str
     idle: str
     pacing: str
@@ -95,6 +98,8 @@ class TrafficTable(TypedDict, total=False):
     extra_rtt: str
     destination: int
     hints: bool
+    head: str
+    body_after: str
     transport: TransportTable
     users: int
     start: str
@@ -125,6 +130,9 @@ class SimulationTable(TypedDict, total=False):
 
     until: str
     sample_every: str
+    ends_with: list[str]
+    host_jitter: str
+    memory_params: list[str]
 
 
 class _Needed(TypedDict):

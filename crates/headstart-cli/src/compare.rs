@@ -170,6 +170,9 @@ fn legs(args: &CompareArgs, scenario: &Scenario) -> Result<Vec<Scenario>, Failur
         if let Some(stranger) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
             let hint = match nearest(stranger, &known) {
                 Some(near) => format!("did you mean \"{near}\"?"),
+                None if known.is_empty() => {
+                    "the scenario has one, without a name: leave --paths away".to_owned()
+                }
                 None => format!("there are: {}", known.join(", ")),
             };
             return Err(usage(&format!(

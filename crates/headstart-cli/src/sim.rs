@@ -175,6 +175,18 @@ fn document(study: &Study, outcome: &StudyOutcome, wall: Duration) -> ResultsDoc
     if outcome.stopped {
         warnings.push("ended early: the results are of the runs that were done by then".to_owned());
     }
+    let mut left_out: BTreeMap<&str, u32> = BTreeMap::new();
+    for transfer in &outcome.transfers {
+        if let Some(reason) = &transfer.invalid_reason {
+            *left_out.entry(reason).or_default() += 1;
+        }
+    }
+    for (reason, count) in left_out {
+        warnings.push(format!(
+            "{count} of {} transfers are left out: {reason}",
+            outcome.transfers.len()
+        ));
+    }
     let unfinished: u64 = outcome.traffic.iter().map(|cell| cell.unfinished).sum();
     let endless = study.scenario.sim.traffic.len();
     if unfinished > 0 && outcome.traffic.iter().any(|cell| cell.fct_ms.is_some()) && endless > 0 {

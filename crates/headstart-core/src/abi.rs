@@ -248,7 +248,7 @@ pub struct ParamWords(pub [u32; 16]);
 /// The path memory's parameters in the order of its table (`struct su_memory_params`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct MemoryWords(pub [u32; 8]);
+pub struct MemoryWords(pub [u32; 9]);
 
 // The C side asserts the same sizes; together they pin the layout.
 const _: () = assert!(size_of::<Event>() == 112);
@@ -256,7 +256,7 @@ const _: () = assert!(size_of::<Path>() == 72);
 const _: () = assert!(size_of::<Verdict>() == 48);
 const _: () = assert!(size_of::<StateWords>() == 128);
 const _: () = assert!(size_of::<ParamWords>() == 64);
-const _: () = assert!(size_of::<MemoryWords>() == 32);
+const _: () = assert!(size_of::<MemoryWords>() == 36);
 
 impl Phase {
     /// Its name in logs and JSON.

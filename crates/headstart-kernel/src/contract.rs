@@ -121,7 +121,7 @@ pub enum Counter {
 }
 
 // bpf/contract.h asserts the same numbers.
-const _: () = assert!(size_of::<RawConfig>() == 1240);
+const _: () = assert!(size_of::<RawConfig>() == 1244);
 const _: () = assert!(size_of::<RawPrefix>() == 20);
 const _: () = assert!(size_of::<RawPathEntry>() == 80);
 const _: () = assert!(size_of::<RawWindowKey>() == 24);

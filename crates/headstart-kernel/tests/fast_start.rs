@@ -20,10 +20,14 @@ const WINDOW_PKTS: u32 = 40;
 
 /// A memory of the path to the lane's client, as a transfer without loss would leave it.
 fn remember_window(kernel: &Kernel, lane: &Lane, cwnd_pkts: u32) {
+    remember_windows(kernel, lane, cwnd_pkts, INFINITE_SSTHRESH);
+}
+
+fn remember_windows(kernel: &Kernel, lane: &Lane, cwnd_pkts: u32, ssthresh_pkts: u32) {
     let rtt_us = RTT_MS as u32 * 1000;
     let path = Path {
         cwnd_pkts,
-        ssthresh_pkts: INFINITE_SSTHRESH,
+        ssthresh_pkts,
         srtt_us: rtt_us,
         rttvar_us: 1000,
         min_rtt_us: rtt_us,
@@ -265,6 +269,44 @@ fn maxburst_bounds_the_bursts_of_the_paced_window() {
         5 * long <= bursts.len() && bursts.iter().all(|burst| *burst <= 6),
         "bursts of {bursts:?} packets"
     );
+}
+
+/// The client's window grows from 64 KB over the first round trips, and the window of the start with it, at the pace
+/// of a round trip: when it is through, a good part of it is not in flight. That part left as one burst.
+#[test]
+fn what_pacing_has_held_back_does_not_leave_at_once_when_the_window_is_through() {
+    let _lock = one_at_a_time();
+    let Some(kernel) = kernel(&fast_start(&[])) else {
+        return;
+    };
+    let lane = Lane::new(&kernel, 1, "100mbit", RTT_MS, 1000);
+    lane.server_uses("su_fast_start");
+    remember_windows(&kernel, &lane, 255, 220);
+    let mut client = lane.connect();
+    client.fetch(1_500_000);
+    let packets = lane.wire(&client);
+    let records = kernel.take_records().unwrap();
+    let validated = that_says(&records, "validated");
+    let missing_pkts = validated.event.cwnd_pkts - validated.event.inflight_pkts;
+    assert!(
+        missing_pkts > 80,
+        "{missing_pkts} packets were not in flight"
+    );
+    // A pace of 1.2 windows a round trip is 6 packets in 2 ms, and ACKs of many packets let a few more go.
+    let most = largest_burst(&packets, 2.0);
+    assert!(most < 60, "{most} packets left within 2 ms");
+}
+
+/// The most data packets that came to the router within `ms`.
+fn largest_burst(packets: &[PacketRecord], ms: f64) -> usize {
+    let all = data(packets);
+    let within = |(at, first): (usize, &&PacketRecord)| {
+        let later = all[at..].iter();
+        later
+            .take_while(|packet| ms_between(first, packet) < ms)
+            .count()
+    };
+    all.iter().enumerate().map(within).max().unwrap_or(0)
 }
 
 #[test]

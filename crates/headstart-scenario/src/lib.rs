@@ -44,7 +44,8 @@ pub use size::{ByteSize, Count};
 pub use stream::SimFiles;
 pub use summary::{Extremes, Summary};
 pub use traffic::{
-    Arrivals, ENDLESS, KnownPath, PathEnding, SimTables, Sizes, Traffic, TrafficGroup, Users,
+    Arrivals, ENDLESS, KnownPath, LateBody, PathEnding, SimTables, Sizes, Traffic, TrafficGroup,
+    Users,
 };
 pub use transport::{
     AckSpec, AvoidanceSpec, GrowthSpec, HandshakeSpec, IdleSpec, LINUX_IW_PKTS, PacingSpec,

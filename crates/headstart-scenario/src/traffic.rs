@@ -66,6 +66,16 @@ pub struct Arrivals {
     pub connections: Option<u32>,
 }
 
+/// A server that has the beginning of its answer at once, and the rest later: a page's head, written before the
+/// back end has made its body (IW10 paper, section 4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LateBody {
+    /// How much is there at once; of a smaller transfer, all.
+    pub head: Distribution<ByteSize>,
+    /// How long after it the rest is.
+    pub after: Distribution<Span>,
+}
+
 impl Users {
     /// One bulk flow that starts then.
     pub fn bulk(start: Span) -> Users {
@@ -101,6 +111,8 @@ pub struct TrafficGroup {
     pub destination: u32,
     /// Whether the application tells a start-up the size of each transfer.
     pub hints: bool,
+    /// How the application writes each transfer, if not at once.
+    pub late_body: Option<LateBody>,
     /// How its connections behave.
     pub transport: Transport,
     /// What it asks for.
@@ -160,4 +172,6 @@ pub struct SimTables {
     pub ends_with: Vec<u32>,
     /// What is remembered of destinations at the start of a run of traffic.
     pub memory: Vec<KnownPath>,
+    /// Parameters of the path memory, each `NAME=VALUE`.
+    pub memory_params: Vec<String>,
 }

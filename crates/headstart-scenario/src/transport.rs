@@ -12,7 +12,11 @@ pub struct RtoSpec {
     pub tick_us: u32,
     /// Variance and floor as Linux has them.
     pub as_linux: bool,
+    /// Before the first sample, and of the SYN: 1 s by RFC 6298, 2.1; 3 s by RFC 1122 and RFC 2988, until 2011.
+    pub initial_us: u32,
 }
+
+const INITIAL_RTO_US: u32 = 1_000_000;
 
 impl RtoSpec {
     /// Linux: 4 rttvar of at least 200 ms, microseconds.
@@ -21,6 +25,7 @@ impl RtoSpec {
             min_us: 200_000,
             tick_us: 0,
             as_linux: true,
+            initial_us: INITIAL_RTO_US,
         }
     }
 
@@ -30,6 +35,7 @@ impl RtoSpec {
             min_us,
             tick_us,
             as_linux: false,
+            initial_us: INITIAL_RTO_US,
         }
     }
 
@@ -225,6 +231,10 @@ pub struct Transport {
     pub growth: GrowthSpec,
     /// The timer.
     pub rto: RtoSpec,
+    /// Whether the handshake's round trip is its first sample. Before Linux 3.1 a server had it by timestamps alone.
+    pub handshake_rtt: bool,
+    /// Whether an expiry is put to the test (F-RTO, RFC 5682), where there is SACK; `None`: with Linux' recovery.
+    pub frto: Option<bool>,
     /// After a pause.
     pub idle: IdleSpec,
     /// Spacing.
@@ -258,6 +268,8 @@ impl Transport {
             avoidance: AvoidanceSpec::CubicHystart,
             growth: GrowthSpec::PerPacket,
             rto: RtoSpec::linux(),
+            handshake_rtt: true,
+            frto: None,
             idle: IdleSpec::Linux,
             pacing: PacingSpec::Off,
             timestamps: true,
@@ -296,6 +308,12 @@ impl Transport {
             },
             ..Transport::linux()
         }
+    }
+
+    /// Whether F-RTO is in use.
+    pub fn uses_frto(&self) -> bool {
+        let with_linux = matches!(self.recovery, RecoverySpec::Linux);
+        self.frto.unwrap_or(with_linux)
     }
 
     /// Whether the two ends use selective acknowledgements.

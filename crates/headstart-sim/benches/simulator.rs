@@ -12,8 +12,8 @@ use std::time::Instant;
 use headstart_link::{Distribution, LinkConfig, QueueSpec, Span};
 use headstart_scenario::{ByteSize, Count};
 use headstart_sim::{
-    Arrivals, AvoidanceSpec, Group, HandshakeSpec, Outcome, Route, Runner, SimSpec, Simulation,
-    Sizes, Traffic, Transport, Users,
+    Arrivals, AvoidanceSpec, Group, HandshakeSpec, MemoryParams, Outcome, Route, Runner, SimSpec,
+    Simulation, Sizes, Traffic, Transport, Users,
 };
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -40,6 +40,7 @@ fn group(transport: Transport, traffic: Traffic) -> Group {
         extra_rtt: None,
         hints: false,
         head_bytes: 0,
+        late_body: None,
         traffic,
     }
 }
@@ -55,6 +56,7 @@ fn dumbbell(rate: &str, rtt_ms: u64, queue_pkts: u32, groups: Vec<Group>, until:
         }],
         groups,
         memory: Vec::new(),
+        memory_params: MemoryParams::default(),
         ends_with: Vec::new(),
         until,
         sample_every: ms(10),

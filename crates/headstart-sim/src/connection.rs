@@ -6,9 +6,6 @@ use crate::packet::SimPacket;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 
-/// RFC 6298, 2.1: the first timer of a handshake, 1 s.
-pub(crate) const FIRST_TIMER_NS: u64 = 1_000_000_000;
-
 /// What the client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
@@ -27,8 +24,24 @@ pub(crate) struct Transfer {
     /// Of the stream.
     pub(crate) from_byte: u64,
     pub(crate) bytes: u64,
+    /// What the application writes later.
+    pub(crate) late: Option<Late>,
     pub(crate) resent_before: u64,
     pub(crate) drops_before: u64,
+}
+
+/// The rest of a transfer whose beginning is written at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    pub(crate) head_bytes: u64,
+    pub(crate) after_ns: u64,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    pub(crate) bytes: u64,
+    pub(crate) late: Option<Late>,
 }
 
 /// Packets that are past all links and have only a delay before them, in order.
@@ -44,7 +57,11 @@ pub(crate) struct Connection {
     pub(crate) extra_ns: u64,
     pub(crate) pipe: Pipe,
     pub(crate) transfer: Option<Transfer>,
-    pub(crate) pending: VecDeque<(u64, u64)>,
+    /// What comes after it, and when each was asked for.
+    pub(crate) pending: VecDeque<(u64, Order)>,
+    /// When the application writes the rest of the transfer, and how much that is.
+    pub(crate) late_ns: u64,
+    pub(crate) late_bytes: u64,
     pub(crate) turn: u32,
     pub(crate) drops: u64,
     /// The server has the connection open.
@@ -74,7 +91,7 @@ impl Connection {
             Waits::Nothing => u64::MAX,
             Waits::SynAck | Waits::Data => self.wait_ns,
         };
-        pipe_ns.min(ends_ns).min(waits_ns)
+        pipe_ns.min(ends_ns).min(waits_ns).min(self.late_ns)
     }
 
     /// A packet is past all links, and has the delay of its own path before it.
@@ -93,6 +110,7 @@ impl Connection {
     /// Sets the timer of the handshake or the request, with back-off.
     pub(crate) fn wait(&mut self, now_ns: u64, waits: Waits) {
         self.waits = waits;
-        self.wait_ns = now_ns + (FIRST_TIMER_NS << self.tries.min(6));
+        let first_ns = u64::from(self.sender.transport.rto.initial_us) * 1000;
+        self.wait_ns = now_ns + (first_ns << self.tries.min(6));
     }
 }

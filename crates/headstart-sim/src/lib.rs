@@ -35,6 +35,7 @@ pub use sender::Exit;
 pub use simulation::Simulation;
 pub use spec::{Group, SimError, SimSpec};
 
+pub use headstart_core::MemoryParams;
 pub use headstart_scenario::{
     AckSpec, Arrivals, AvoidanceSpec, ENDLESS, GrowthSpec, HandshakeSpec, IdleSpec, LINUX_IW_PKTS,
     PacingSpec, ReceiverSpec, RecoverySpec, RtoSpec, SackSpec, Sizes, Traffic, Transport, Users,

@@ -1,7 +1,7 @@
 //! What senders remember of paths, one entry a destination group. What is learnt and when it is
 //! believed is `core/path_memory.h`'s.
 
-use headstart_core::{Event, Path, Proof, learn};
+use headstart_core::{Event, Learnt, MemoryParams, Path, Proof};
 
 const NS_PER_US: u64 = 1000;
 
@@ -10,9 +10,18 @@ const NS_PER_US: u64 = 1000;
 pub struct PathMemory {
     /// By number of the destination group; with when it was learnt.
     entries: Vec<Option<(Path, u64)>>,
+    params: MemoryParams,
 }
 
 impl PathMemory {
+    /// Empty; it learns by these parameters.
+    pub fn new(params: MemoryParams) -> PathMemory {
+        PathMemory {
+            entries: Vec::new(),
+            params,
+        }
+    }
+
     /// What is known of `destination` at `now_ns`.
     pub fn recall(&self, destination: u32, now_ns: u64) -> Option<Path> {
         let (path, learnt_ns) = (*self.entries.get(destination as usize)?)?;
@@ -30,7 +39,7 @@ impl PathMemory {
             Some(Some((path, _))) => *path,
             _ => Path::default(),
         };
-        if !learn(&mut path, event, proof) {
+        if self.params.learn(&mut path, event, proof) == Learnt::Nothing {
             return;
         }
         if self.entries.len() <= index {

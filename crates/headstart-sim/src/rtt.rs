@@ -3,8 +3,6 @@
 use headstart_scenario::RtoSpec;
 
 const NS_PER_US: u64 = 1000;
-/// RFC 6298, 2.1: before a measurement the timer is 1 s.
-const INITIAL_RTO_US: u64 = 1_000_000;
 /// Linux: TCP_RTO_MAX, 120 s.
 const MOST_RTO_US: u64 = 120_000_000;
 /// With a clock of ticks: BSD's TCPTV_REXMTMAX and ns' maxrto_, 64 s.
@@ -193,7 +191,7 @@ impl RttEstimator {
     /// The timer without back-off.
     pub(crate) fn rto_us(&self) -> u32 {
         if self.srtt_8us == 0 {
-            return clamp(INITIAL_RTO_US.max(self.spec.least_rto_us()));
+            return clamp(u64::from(self.spec.initial_us).max(self.spec.least_rto_us()));
         }
         if let Some(floor_us) = self.fine_floor_us {
             return clamp((self.fine.srtt_8us >> 3) + self.fine.mdev_4us.max(floor_us));

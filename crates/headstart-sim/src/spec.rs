@@ -1,8 +1,8 @@
 //! What is simulated, as plain data. `headstart-scenario` reads it from TOML; a program may build it.
 
-use headstart_core::Path;
+use headstart_core::{MemoryParams, Path};
 use headstart_link::{Distribution, LinkConfig, Span};
-use headstart_scenario::{Sizes, Traffic, Transport, Users};
+use headstart_scenario::{LateBody, Sizes, Traffic, Transport, Users};
 
 use crate::network::Route;
 use crate::runner::Runner;
@@ -18,6 +18,8 @@ pub struct SimSpec {
     pub groups: Vec<Group>,
     /// What is remembered of destinations at the start.
     pub memory: Vec<(u32, Path)>,
+    /// How it is learnt.
+    pub memory_params: MemoryParams,
     /// With the end of whose traffic it ends, by number of the group; empty: when nothing is left to do.
     pub ends_with: Vec<u32>,
     /// When it ends at the latest.
@@ -46,6 +48,8 @@ pub struct Group {
     /// What leaves first of each transfer, in a segment of its own: a server's status line and headers,
     /// written before the body. 0: nothing.
     pub head_bytes: u16,
+    /// How the application writes each transfer, if not at once.
+    pub late_body: Option<LateBody>,
     /// What it asks for.
     pub traffic: Traffic,
 }

@@ -2,8 +2,9 @@
 
 use headstart_link::{Distribution, Draws, Span};
 
+use crate::connection::{Late, Order};
 use crate::spec::Group;
-use headstart_scenario::{Arrivals, Sizes, Traffic, Users};
+use headstart_scenario::{Arrivals, LateBody, Sizes, Traffic, Users};
 
 /// The streams of the generator: one for each purpose, so that what is drawn for one does not shift
 /// the others, and the same work is asked for whatever the start-ups make of it.
@@ -115,6 +116,15 @@ pub(crate) fn next_gap_ns(gap: &Distribution<Span>, draws: &mut Draws) -> u64 {
     gap.sample(draws).as_ns().max(1)
 }
 
+/// A transfer of `bytes`, written as `late_body` says. Only what is drawn for it shifts the stream.
+fn order(bytes: u64, late_body: Option<&LateBody>, draws: &mut Draws) -> Order {
+    let late = late_body.map(|late_body| Late {
+        head_bytes: late_body.head.sample(draws).bytes().max(1),
+        after_ns: late_body.after.sample(draws).as_ns(),
+    });
+    Order { bytes, late }
+}
+
 impl User {
     /// Another page begins. False when there is none any more.
     pub(crate) fn begin_page(&mut self, users: &Users) -> bool {
@@ -128,8 +138,12 @@ impl User {
         true
     }
 
-    /// The size of the next object, if one may be asked for now.
-    pub(crate) fn next_object(&mut self, users: &Users) -> Option<u64> {
+    /// The next object, if one may be asked for now.
+    pub(crate) fn next_object(
+        &mut self,
+        users: &Users,
+        late_body: Option<&LateBody>,
+    ) -> Option<Order> {
         let most = if self.index {
             1
         } else {
@@ -145,7 +159,7 @@ impl User {
             Sizes::InTurn(sizes) => sizes[self.asked % sizes.len()],
         };
         self.asked += 1;
-        Some(size.bytes().max(1))
+        Some(order(size.bytes().max(1), late_body, &mut self.draws))
     }
 
     /// An object has come. True when it was the last of its page.
@@ -157,18 +171,23 @@ impl User {
 }
 
 impl Arriving {
-    /// The size of the next transfer, and how long until the one after it. `None`: no more come.
-    pub(crate) fn next(&mut self, arrivals: &Arrivals) -> Option<(u64, u64)> {
+    /// The next transfer, and how long until the one after it, in ns. `None`: no more come.
+    pub(crate) fn next(
+        &mut self,
+        arrivals: &Arrivals,
+        late_body: Option<&LateBody>,
+    ) -> Option<(Order, u64)> {
         match &mut self.left {
             Some(0) => return None,
             Some(left) => *left -= 1,
             None => {}
         }
         let bytes = arrivals.bytes.sample(&mut self.draws).bytes().max(1);
+        let order = order(bytes, late_body, &mut self.draws);
         let gap_ns = match self.left {
             Some(0) => u64::MAX,
             _ => next_gap_ns(&arrivals.gap, &mut self.draws),
         };
-        Some((bytes, gap_ns))
+        Some((order, gap_ns))
     }
 }

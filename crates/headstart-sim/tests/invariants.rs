@@ -11,10 +11,10 @@ use headstart_core::{Params, Startup};
 use headstart_link::{Distribution, Law, LinkConfig, QueueSpec, Span};
 use headstart_scenario::{ByteSize, Count};
 use headstart_sim::{
-    AckSpec, Arrivals, AvoidanceSpec, Group, GrowthSpec, HandshakeSpec, IdleSpec, Observer,
-    Outcome, PacingSpec, PacketFate, PacketKind, ReceiverSpec, RecoverySpec, Route, RtoSpec,
-    Runner, SackSpec, SimPacket, SimSpec, Simulation, Sizes, Traffic, TransferDone, Transport,
-    Users, WindowSample, WindowSpec,
+    AckSpec, Arrivals, AvoidanceSpec, Group, GrowthSpec, HandshakeSpec, IdleSpec, MemoryParams,
+    Observer, Outcome, PacingSpec, PacketFate, PacketKind, ReceiverSpec, RecoverySpec, Route,
+    RtoSpec, Runner, SackSpec, SimPacket, SimSpec, Simulation, Sizes, Traffic, TransferDone,
+    Transport, Users, WindowSample, WindowSpec,
 };
 use proptest::prelude::*;
 
@@ -70,6 +70,8 @@ fn transports() -> impl Strategy<Value = Transport> {
         any::<bool>(),
         any::<bool>(),
         prop_oneof![Just(0u32), Just(10_000), Just(500_000)],
+        any::<bool>(),
+        prop::option::of(any::<bool>()),
     );
     (ends, receiver, numbers).prop_map(|(ends, receiver, numbers)| Transport {
         recovery: ends.0,
@@ -87,6 +89,8 @@ fn transports() -> impl Strategy<Value = Transport> {
             0 => RtoSpec::linux(),
             tick_us => RtoSpec::classic(1_000_000, tick_us),
         },
+        handshake_rtt: numbers.6,
+        frto: numbers.7,
         receiver: ReceiverSpec {
             acks: receiver.0,
             delay_us: 40_000,
@@ -212,6 +216,7 @@ fn specs() -> impl Strategy<Value = SimSpec> {
                 .map(|extra_ms| Distribution::new(Law::Exponential(ms(extra_ms))).unwrap()),
             hints: true,
             head_bytes: 0,
+            late_body: None,
             traffic,
         });
         SimSpec {
@@ -219,6 +224,7 @@ fn specs() -> impl Strategy<Value = SimSpec> {
             links,
             routes,
             memory: Vec::new(),
+            memory_params: MemoryParams::default(),
             ends_with: Vec::new(),
             until: ms(120_000),
             sample_every: ms(10),

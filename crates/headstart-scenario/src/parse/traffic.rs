@@ -4,7 +4,7 @@ use headstart_link::{Distribution, LinkConfig, Span};
 
 use super::transport::transport;
 use crate::reader::{Key, Table, Value};
-use crate::traffic::{Arrivals, ENDLESS, Sizes, Traffic, Users};
+use crate::traffic::{Arrivals, ENDLESS, LateBody, Sizes, Traffic, Users};
 use crate::{
     Count, Fault, KnownPath, Listed, PathEnding, ScenarioError, SimTables, TrafficGroup, Transport,
 };
@@ -27,6 +27,7 @@ key!(UNTIL, "until", "\"60s\"");
 key!(SAMPLE_EVERY, "sample_every", "\"10ms\"");
 key!(ENDS_WITH, "ends_with", "[\"web\"]");
 key!(HOST_JITTER, "host_jitter", "\"100us\"");
+key!(MEMORY_PARAMS, "memory_params", "[\"history_pct=25\"]");
 key!(NAME, "name", "\"web\"");
 key!(KIND, "kind", "\"users\"");
 key!(STARTUP, "startup", "\"cubic\"");
@@ -46,6 +47,8 @@ key!(BYTES, "bytes", "\"40kB\"");
 key!(PARALLEL, "parallel", "4");
 key!(PERSISTENT, "persistent", "true");
 key!(THINK, "think", "\"exp:10s\"");
+key!(HEAD, "head", "\"4kB\"");
+key!(BODY_AFTER, "body_after", "\"200ms\"");
 key!(TRANSFERS, "transfers", "1000");
 key!(GAP, "gap", "\"exp:20ms\"");
 key!(CONNECTIONS, "connections", "100");
@@ -62,7 +65,7 @@ const DEFAULT_UNTIL: Span = Span::from_ns(600_000_000_000);
 const DEFAULT_SAMPLE: Span = Span::from_ns(10_000_000);
 
 /// Keys of every kind of traffic.
-const COMMON: [Key; 11] = [
+const COMMON: [Key; 13] = [
     NAME,
     KIND,
     STARTUP,
@@ -74,6 +77,8 @@ const COMMON: [Key; 11] = [
     HINTS,
     TRANSPORT,
     BYTES,
+    HEAD,
+    BODY_AFTER,
 ];
 
 #[derive(Clone, Copy)]
@@ -128,10 +133,10 @@ pub(crate) fn tables(
         }
     };
     let (mut until, mut sample_every) = (DEFAULT_UNTIL, DEFAULT_SAMPLE);
-    let (mut host_jitter, mut ends_with) = (None, None);
+    let (mut host_jitter, mut ends_with, mut memory_params) = (None, None, Vec::new());
     if let Some(value) = top.get(SIMULATION) {
         let table = value.table("in [simulation]".to_owned())?;
-        table.only(&[UNTIL, SAMPLE_EVERY, HOST_JITTER, ENDS_WITH])?;
+        table.only(&[UNTIL, SAMPLE_EVERY, HOST_JITTER, ENDS_WITH, MEMORY_PARAMS])?;
         if let Some(value) = table.get(UNTIL) {
             until = value.parsed(UNTIL)?;
         }
@@ -142,6 +147,13 @@ pub(crate) fn tables(
             host_jitter = Some(value.parsed(HOST_JITTER)?);
         }
         ends_with = table.get(ENDS_WITH);
+        if let Some(value) = table.get(MEMORY_PARAMS) {
+            let list = value.list("a list of strings")?;
+            let texts = list
+                .iter()
+                .map(|item| item.words(MEMORY_PARAMS).map(str::to_owned));
+            memory_params = texts.collect::<Result<_, _>>()?;
+        }
     }
     let mut tables = SimTables {
         transport,
@@ -156,6 +168,7 @@ pub(crate) fn tables(
         host_jitter,
         ends_with: Vec::new(),
         memory: Vec::new(),
+        memory_params,
     };
     if let Some(list) = top.get(LINK) {
         for item in list.list("a list of tables")? {
@@ -287,9 +300,21 @@ fn group(table: &Table<'_>, tables: &SimTables) -> Result<TrafficGroup, Scenario
         extra_rtt: optional(table, EXTRA_RTT, |value| value.distribution(EXTRA_RTT))?,
         destination: u32::try_from(destination.unwrap_or(0)).unwrap_or(u32::MAX),
         hints: flag(table, HINTS)?,
+        late_body: late_body(table)?,
         transport,
         traffic: traffic(table, kind)?,
     })
+}
+
+/// Both keys or neither.
+fn late_body(table: &Table<'_>) -> Result<Option<LateBody>, ScenarioError> {
+    if table.get(HEAD).is_none() && table.get(BODY_AFTER).is_none() {
+        return Ok(None);
+    }
+    Ok(Some(LateBody {
+        head: table.need(HEAD)?.distribution(HEAD)?,
+        after: table.need(BODY_AFTER)?.distribution(BODY_AFTER)?,
+    }))
 }
 
 fn optional<'a, T>(

@@ -31,6 +31,9 @@ keys! {
     HYSTART = "hystart": "false";
     GROWTH = "growth": "\"per-ack\"";
     MIN_RTO = "min_rto": "\"200ms\"";
+    INITIAL_RTO = "initial_rto": "\"3s\"";
+    HANDSHAKE_RTT = "handshake_rtt": "true";
+    FRTO = "frto": "true";
     CLOCK_TICK = "clock_tick": "\"10ms\"";
     IDLE = "idle": "\"linux\"";
     PACING = "pacing": "\"linux\"";
@@ -96,6 +99,10 @@ pub(crate) fn transport(
     flag(LIMITED_TRANSMIT, &mut t.limited_transmit)?;
     flag(TIMESTAMPS, &mut t.timestamps)?;
     flag(ECN, &mut t.ecn)?;
+    flag(HANDSHAKE_RTT, &mut t.handshake_rtt)?;
+    if let Some(value) = table.get(FRTO) {
+        t.frto = Some(value.flag()?);
+    }
     let mut hystart = hystart;
     flag(HYSTART, &mut hystart)?;
     receiver(table, &mut t)?;
@@ -163,7 +170,12 @@ fn timers(table: &Table<'_>, t: &mut Transport) -> Result<(), ScenarioError> {
         t.rto.min_us = us(value.parsed(MIN_RTO)?);
     }
     if let Some(value) = table.get(CLOCK_TICK) {
+        let initial_us = t.rto.initial_us;
         t.rto = RtoSpec::classic(t.rto.min_us, us(value.parsed(CLOCK_TICK)?));
+        t.rto.initial_us = initial_us;
+    }
+    if let Some(value) = table.get(INITIAL_RTO) {
+        t.rto.initial_us = us(value.parsed(INITIAL_RTO)?).max(1);
     }
     Ok(())
 }

@@ -92,17 +92,21 @@ impl Sender {
         if let Some(sample_us) = sample_us {
             self.measured(ctx.now_ns, sample_us);
         }
-        match self.transport.recovery {
+        let may_resend = match self.transport.recovery {
             RecoverySpec::Linux => self.linux_ack(ctx, &mut news),
             RecoverySpec::Sack => self.sack_ack(ctx, &mut news),
             RecoverySpec::NewRenoImpatient | RecoverySpec::NewRenoSteady => {
                 self.new_reno_ack(ctx, &mut news);
+                true
             }
-        }
+        };
         if self.always_paced() && self.rtt.is_measured() {
             self.paced = true;
         }
-        self.push(ctx);
+        match may_resend {
+            true => self.push(ctx),
+            false => self.send_before_resending(ctx),
+        }
         self.refill(ctx);
     }
 

@@ -108,8 +108,13 @@ impl Sender {
         self.start_rto(ctx.now_ns);
     }
 
-    /// RFC 6675, section 5.
-    pub(super) fn sack_ack(&mut self, ctx: &mut Context<'_>, news: &mut News) {
+    /// RFC 6675, section 5; RFC 5682, section 3, where F-RTO is in use. Returns whether what is thought lost may be
+    /// sent again at once.
+    pub(super) fn sack_ack(&mut self, ctx: &mut Context<'_>, news: &mut News) -> bool {
+        let may_resend = match self.state {
+            State::Loss if self.transport.uses_frto() => self.take_in_loss(news).unwrap_or(true),
+            _ => true,
+        };
         if news.advanced() {
             self.duplicates = 0;
             if self.state != State::Open && self.una >= self.high {
@@ -142,6 +147,7 @@ impl Sender {
             self.resend_suspects(ctx);
             self.rescue(ctx);
         }
+        may_resend
     }
 
     fn enter_sack_recovery(&mut self, ctx: &mut Context<'_>) {

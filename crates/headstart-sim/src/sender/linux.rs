@@ -8,7 +8,8 @@ use super::{Context, Reduction, Sender, State, Undo};
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS_OUT, SACKED};
 
 impl Sender {
-    pub(super) fn linux_ack(&mut self, ctx: &mut Context<'_>, news: &mut News) {
+    /// Returns whether what is thought lost may be sent again at once.
+    pub(super) fn linux_ack(&mut self, ctx: &mut Context<'_>, news: &mut News) -> bool {
         let prior_lost = self.lost_total;
         self.take_probe_ack(ctx, news);
         let without_sack = !self.transport.uses_sack();
@@ -34,16 +35,17 @@ impl Sender {
         } else if self.may_grow(news) {
             self.grow(ctx, news);
         }
-        if !may_resend {
-            self.send_before_resending(ctx);
-        }
+        may_resend
     }
 
-    /// F-RTO (RFC 5682, 2.1, step 2b): new data in place of what is thought lost.
-    fn send_before_resending(&mut self, ctx: &mut Context<'_>) {
-        let lost_pkts = std::mem::take(&mut self.lost_pkts);
+    /// F-RTO (RFC 5682, 2.1, step 2b): new data, which proves the timer right or wrong; what is thought lost only
+    /// where none may leave (Linux: tcp_xmit_recovery, REXMIT_NEW).
+    pub(super) fn send_before_resending(&mut self, ctx: &mut Context<'_>) {
         self.send_new(ctx);
-        self.lost_pkts = lost_pkts;
+        if self.nxt <= self.high {
+            self.frto = false;
+            self.push(ctx);
+        }
     }
 
     /// Without SACK each duplicate stands for a packet that has left the network.
@@ -247,7 +249,7 @@ impl Sender {
 
     /// In slow start after the timer. `None`: losses are looked for and the state may change; else
     /// whether what is thought lost may be sent again.
-    fn take_in_loss(&mut self, news: &News) -> Option<bool> {
+    pub(super) fn take_in_loss(&mut self, news: &News) -> Option<bool> {
         let recovered = self.una >= self.high;
         if news.advanced() && self.is_late_original(news) {
             self.undo_all(true);

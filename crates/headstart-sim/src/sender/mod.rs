@@ -243,7 +243,8 @@ impl Sender {
     pub(crate) fn open(&mut self, ctx: &mut Context<'_>, rtt_us: Option<u32>, window_bytes: u32) {
         self.last_sent_ns = ctx.now_ns;
         self.window_end = u64::from(window_bytes);
-        if let Some(rtt_us) = rtt_us {
+        let told = self.transport.handshake_rtt;
+        if let Some(rtt_us) = rtt_us.filter(|_| told) {
             self.rtt.measure(rtt_us, 0, 0);
             self.rtt.see_minimum(ctx.now_ns, rtt_us);
         }

@@ -118,7 +118,8 @@ impl Sender {
                 self.note_slow_start_end(ctx.now_ns);
             }
         }
-        // Pacing is left on until the window is acknowledged, as in the kernel: HyStart goes by it.
+        // Pacing is left on until the window is acknowledged, as in the kernel: HyStart goes by it. And until nothing
+        // is held back by it.
         if verdict.pacing_bytes_per_s > 0 {
             if !self.paced {
                 self.next_paced_ns = ctx.now_ns;
@@ -126,6 +127,7 @@ impl Sender {
             self.paced = true;
         } else if matches!(verdict.phase(), Some(Phase::Native | Phase::Armed) | None)
             && !self.always_paced()
+            && !(verdict.phase() == Some(Phase::Native) && self.is_held_back(event))
         {
             self.paced = false;
             self.timers.pace_ns = u64::MAX;

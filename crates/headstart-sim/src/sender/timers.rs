@@ -203,7 +203,7 @@ impl Sender {
         self.probe_end = None;
         self.partial_seen = false;
         self.cwnd_pkts = self.in_flight() + 1;
-        self.frto = self.is_linux() && (!was_recovering || again);
+        self.frto = self.transport.uses_frto() && (!was_recovering || again);
         if let Some(first) = self.board.next_to_resend(self.board.first()) {
             self.resend_hint = first + 1;
             self.resend(ctx, first);

@@ -165,7 +165,27 @@ impl Simulation {
             network: &mut self.network,
             memory: &mut self.memory,
         };
-        conn.sender.write(&mut ctx, transfer.bytes);
+        let first_bytes = match transfer.late {
+            Some(late) if late.head_bytes < transfer.bytes => {
+                conn.late_ns = self.now_ns.saturating_add(late.after_ns);
+                conn.late_bytes = transfer.bytes - late.head_bytes;
+                late.head_bytes
+            }
+            _ => transfer.bytes,
+        };
+        conn.sender.write(&mut ctx, first_bytes);
         self.schedule(number);
+    }
+
+    /// It writes what was not there before.
+    pub(super) fn serve_late(&mut self, number: u32) {
+        let conn = &mut self.conns[number as usize];
+        conn.late_ns = u64::MAX;
+        let mut ctx = Context {
+            now_ns: self.now_ns,
+            network: &mut self.network,
+            memory: &mut self.memory,
+        };
+        conn.sender.write(&mut ctx, conn.late_bytes);
     }
 }

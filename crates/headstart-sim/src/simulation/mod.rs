@@ -80,7 +80,7 @@ impl Simulation {
         let path_draws = (0..spec.groups.len())
             .map(|number| Draws::new(seed, stream(Purpose::Paths, number, 0)))
             .collect();
-        let mut memory = PathMemory::default();
+        let mut memory = PathMemory::new(spec.memory_params);
         for (destination, path) in &spec.memory {
             memory.put(*destination, *path);
         }
@@ -241,6 +241,8 @@ impl Simulation {
                 Waits::Data => self.send_request(number),
                 Waits::Nothing => {}
             }
+        } else if conn.late_ns <= now_ns {
+            self.serve_late(number);
         } else if conn.sender.due_ns() <= now_ns {
             let mut ctx = Context {
                 now_ns,

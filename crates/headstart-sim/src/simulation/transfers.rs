@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headstart_scenario::{HandshakeSpec, Traffic};
 
 use super::Simulation;
-use crate::connection::{Connection, NO_USER, Pipe, Transfer, Waits};
+use crate::connection::{Connection, NO_USER, Order, Pipe, Transfer, Waits};
 use crate::observe::{Observer, TransferDone};
 use crate::receiver::Receiver;
 use crate::runner::Runner;
@@ -40,10 +40,11 @@ impl Simulation {
                 return;
             };
             let group = user.group;
-            let Traffic::Users(users) = &self.spec.groups[group as usize].traffic else {
+            let spec = &self.spec.groups[group as usize];
+            let Traffic::Users(users) = &spec.traffic else {
                 return;
             };
-            let Some(bytes) = user.next_object(users) else {
+            let Some(order) = user.next_object(users, spec.late_body.as_ref()) else {
                 return;
             };
             let (idle, persistent) = (user.idle_conns.pop(), users.persistent);
@@ -51,7 +52,7 @@ impl Simulation {
                 Some(conn) => conn,
                 None => self.connect(group, number, !persistent),
             };
-            self.ask(conn, self.now_ns, bytes);
+            self.ask(conn, self.now_ns, order);
             self.count_work(group, true);
         }
     }
@@ -61,10 +62,11 @@ impl Simulation {
             return;
         };
         let group = arriving.group;
-        let Traffic::Arrivals(arrivals) = &self.spec.groups[group as usize].traffic else {
+        let spec = &self.spec.groups[group as usize];
+        let Traffic::Arrivals(arrivals) = &spec.traffic else {
             return;
         };
-        let Some((bytes, gap_ns)) = arriving.next(arrivals) else {
+        let Some((order, gap_ns)) = arriving.next(arrivals, spec.late_body.as_ref()) else {
             return;
         };
         let is_last = gap_ns == u64::MAX;
@@ -85,7 +87,7 @@ impl Simulation {
                 }
             }
         };
-        self.ask(conn, self.now_ns, bytes);
+        self.ask(conn, self.now_ns, order);
         self.count_work(group, true);
         if is_last {
             self.count_work(group, false);
@@ -136,6 +138,8 @@ impl Simulation {
             pipe,
             transfer: None,
             pending: std::collections::VecDeque::new(),
+            late_ns: u64::MAX,
+            late_bytes: 0,
             turn: 0,
             drops: 0,
             open: false,
@@ -158,17 +162,18 @@ impl Simulation {
     }
 
     /// Asks for a transfer over `number`, after those that it has to carry already.
-    pub(super) fn ask(&mut self, number: u32, start_ns: u64, bytes: u64) {
+    pub(super) fn ask(&mut self, number: u32, start_ns: u64, order: Order) {
         let conn = &mut self.conns[number as usize];
         if conn.transfer.is_some() {
-            conn.pending.push_back((start_ns, bytes));
+            conn.pending.push_back((start_ns, order));
             return;
         }
         conn.transfer = Some(Transfer {
             start_ns,
             connected_ns: None,
             from_byte: conn.receiver.next(),
-            bytes,
+            bytes: order.bytes,
+            late: order.late,
             resent_before: conn.sender.resent_total(),
             drops_before: conn.drops,
         });
@@ -192,6 +197,7 @@ impl Simulation {
             connected_ns: None,
             from_byte: 0,
             bytes: 0,
+            late: None,
             resent_before: 0,
             drops_before: 0,
         });
@@ -226,8 +232,8 @@ impl Simulation {
         let next = conn.pending.pop_front();
         let (user, group, one_shot) = (conn.user, conn.group, conn.one_shot);
         self.count_work(group, false);
-        if let Some((start_ns, bytes)) = next {
-            self.ask(number, start_ns, bytes);
+        if let Some((start_ns, order)) = next {
+            self.ask(number, start_ns, order);
         }
         if user == NO_USER {
             return;

@@ -6,6 +6,7 @@ mod traffic;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use headstart_core::{Assignment, MemoryParams};
 use headstart_scenario::{
     Cell, LinkCell, PacketRow, Scenario, SimQueueRow, SimTransferRow, SimWindowRow, TrafficCell,
     TransferRecord, WindowRow, cells_of,
@@ -80,6 +81,7 @@ pub struct Study {
     pub details: bool,
     /// What the user should know.
     pub warnings: Vec<String>,
+    memory_params: MemoryParams,
 }
 
 /// What came of it.
@@ -125,6 +127,22 @@ impl Rows for () {
     fn over(&mut self, _run: usize) {}
 }
 
+/// The path memory's parameters: the defaults, and what `[simulation]` says.
+fn memory_params(scenario: &Scenario) -> Result<MemoryParams, StudyError> {
+    let mut params = MemoryParams::default();
+    for text in &scenario.sim.memory_params {
+        let set =
+            Assignment::parse(text).and_then(|given| Ok(params.set(given.name, given.value)?));
+        set.map_err(|cause| {
+            let file = scenario.file();
+            StudyError::Choice(format!(
+                "{file}: [simulation] memory_params \"{text}\": {cause}"
+            ))
+        })?;
+    }
+    Ok(params)
+}
+
 impl Study {
     /// Checks the scenario's start-ups and parameters. `startups`, `repeat` and `seed` stand in place of
     /// the scenario's.
@@ -146,6 +164,7 @@ impl Study {
         }
         let seed = seed.unwrap_or(scenario.seed);
         let study = Study {
+            memory_params: memory_params(&scenario)?,
             scenario,
             contenders,
             repeat,

@@ -11,7 +11,7 @@ use headstart_scenario::{
 };
 use rayon::prelude::*;
 
-use super::{Contender, Control, Rows, Study, StudyError, StudyOutcome};
+use super::{Contender, Control, Rows, Study, StudyError, StudyOutcome, memory_params};
 use crate::{
     Group, Observer, Outcome, QueueSample, Route, SimSpec, Simulation, TransferDone, WindowSample,
 };
@@ -30,6 +30,7 @@ pub fn spec_of(scenario: &Scenario, contender: &Contender) -> Result<SimSpec, St
         routes: Vec::new(),
         groups: Vec::new(),
         memory: sim.memory.iter().map(path_of).collect(),
+        memory_params: memory_params(scenario)?,
         ends_with: sim.ends_with.clone(),
         until: sim.until,
         sample_every: sim.sample_every,
@@ -110,6 +111,7 @@ fn group_of(
         extra_rtt: group.extra_rtt.clone(),
         hints: group.hints,
         head_bytes: 0,
+        late_body: group.late_body.clone(),
         traffic: group.traffic.clone(),
     })
 }

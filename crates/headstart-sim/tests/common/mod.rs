@@ -12,8 +12,8 @@
 use headstart_link::{Distribution, LinkConfig, QueueSpec, Span};
 use headstart_scenario::{ByteSize, Count};
 use headstart_sim::{
-    Group, Outcome, Route, Runner, SimSpec, Simulation, Sizes, Traffic, TransferDone, Transport,
-    Users,
+    Group, MemoryParams, Outcome, Route, Runner, SimSpec, Simulation, Sizes, Traffic, TransferDone,
+    Transport, Users,
 };
 
 pub(crate) fn ms(ms: u64) -> Span {
@@ -39,6 +39,7 @@ pub(crate) fn dumbbell(rate: &str, rtt_ms: u64, queue_pkts: u32, group: Group) -
         }],
         groups: vec![group],
         memory: Vec::new(),
+        memory_params: MemoryParams::default(),
         ends_with: Vec::new(),
         until: ms(600_000),
         sample_every: ms(10),
@@ -55,6 +56,7 @@ pub(crate) fn group(transport: Transport, runner: Runner, traffic: Traffic) -> G
         extra_rtt: None,
         hints: false,
         head_bytes: 0,
+        late_body: None,
         traffic: traffic.clone(),
     }
 }

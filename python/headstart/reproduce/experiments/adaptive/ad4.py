@@ -181,7 +181,7 @@ EXPERIMENT = Experiment(
             share("NewReno is not slower beside adaptive"),
             dict.fromkeys(
                 (Verdict.PARTLY, Verdict.NOT),
-                "Where 20 flows come near the bottleneck's rate (30 and 40 packets in scenario 1, 60 and more in scenario 2) NewReno loses 3 to 9 %: "
+                "Where 20 flows come near the bottleneck's rate (30 and 40 packets in scenario 1, 60 and more in scenario 2) NewReno loses up to 11 %: "
                 "what adaptive gains there is in part taken from others. The paper's Table 2 has a case where NewReno gains. Elsewhere the two are equal",
             ),
         ),

@@ -39,9 +39,8 @@ ASSUMPTIONS = (
     "retransmission timer is two ticks of it. No receiver's window limits a flow.",
     "The adaptive sender is su_adaptive with least_window_pkts = 1 (the letter of section 3) over Reno. All its "
     "flows share one memory. Its filter's weight, which the paper leaves open, is the memory's default; the "
-    "departures of docs/adaptive.md hold: W is what came through in a round trip, and a start that failed is forgotten.",
-    "Two departures of su_adaptive count here. W is no more than what came through in one round trip, where ns has cwnd, which is "
-    "about twice of it after slow start. And a window of one packet at the opening is taken for a lost handshake: a flow's "
+    "departures of docs/adaptive.md hold, but for W, which is cwnd as ns has it (ending_is_cwnd = 1): a start that failed is forgotten. And a "
+    "window of one packet at the opening is taken for a lost handshake: a flow's "
     "first file is sent as by NewReno, even where other flows have taught the memory before.",
     "A transfer ends when its sender has the last ACK, as in section 4, whose t2(x) = (P/B) x + R has the whole round trip: "
     "the link delay of the way back is added to the simulator's times, which end at the receiver.",
@@ -49,7 +48,7 @@ ASSUMPTIONS = (
 )
 
 
-def scenario(link: int, traffic: Sequence[TrafficTable]) -> ScenarioFile:
+def scenario(link: int, traffic: Sequence[TrafficTable], until: str = LONGEST) -> ScenarioFile:
     """Table 1's scenario `link` with this traffic, NewReno against adaptive."""
     rate, delay = LINKS[link]
     return {
@@ -62,7 +61,7 @@ def scenario(link: int, traffic: Sequence[TrafficTable]) -> ScenarioFile:
             "reverse_queue": "drop-tail:1000",
         },
         "compare": {"startups": [NEWRENO, ADAPTIVE], "repeat": 1},
-        "simulation": {"until": LONGEST},
+        "simulation": {"until": until, "memory_params": ["ending_is_cwnd=1"]},
         "transport": {
             "model": "newreno",
             "mss_bytes": PACKET_BYTES,

@@ -51,5 +51,7 @@ EXPERIMENT = Experiment(
     ),
     run=run,
     figure=figure,
-    claims=tables.quantile_claims("quantiles", PRINTED, "Table 4", "Up to 56 kbit/s"),
+    claims=tables.quantile_claims(
+        "quantiles", PRINTED, "Table 4", "Up to 56 kbit/s", body=tables.NARROW, tail=tables.NARROW
+    ),
 )

@@ -1,0 +1,79 @@
+//! Timers that expire although nothing is lost, and what undoes or prevents it.
+
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+mod common;
+
+use common::{dumbbell, group, in_turn, run};
+use headstart_sim::{RecoverySpec, Runner, Traffic, TransferDone, Transport};
+
+/// A slow line: a packet takes 0.6 s there, and the handshake told of 0.15 s.
+fn over_a_slow_line(pkts: u64, transport: Transport) -> TransferDone {
+    let bytes = pkts * u64::from(transport.mss_bytes);
+    let traffic = Traffic::Users(in_turn(&[bytes]));
+    let group = group(transport, Runner::Native, traffic);
+    let (done, outcome) = run(dumbbell("20kbit", 100, 1000, group));
+    assert_eq!(outcome.dropped_pkts, 0);
+    done[0]
+}
+
+/// RFC 6675 over today's timer, without timestamps: nothing else undoes a timeout.
+fn rfc_6675(frto: bool) -> Transport {
+    Transport {
+        recovery: RecoverySpec::Sack,
+        timestamps: false,
+        frto: Some(frto),
+        ..Transport::linux()
+    }
+}
+
+#[test]
+fn without_f_rto_a_long_queue_alone_makes_much_be_sent_again() {
+    let again = over_a_slow_line(40, rfc_6675(false));
+    assert!(
+        again.timeouts >= 1 && again.retransmitted_pkts >= 9,
+        "{again:?}"
+    );
+}
+
+#[test]
+fn f_rto_sends_new_data_and_finds_the_timer_wrong() {
+    let undone = over_a_slow_line(40, rfc_6675(true));
+    let again = over_a_slow_line(40, rfc_6675(false));
+    assert!(undone.timeouts >= 1, "{undone:?}");
+    // One packet for each expiry is the test itself.
+    assert!(
+        undone.retransmitted_pkts <= u64::from(undone.timeouts),
+        "{undone:?}"
+    );
+    assert!(undone.end_ns <= again.end_ns, "{undone:?} {again:?}");
+}
+
+#[test]
+fn linux_undoes_it_without_timestamps_as_well() {
+    let transport = Transport {
+        timestamps: false,
+        ..Transport::linux()
+    };
+    let undone = over_a_slow_line(40, transport);
+    // A tail loss probe comes first.
+    assert!(
+        undone.retransmitted_pkts <= u64::from(undone.timeouts) + 1,
+        "{undone:?}"
+    );
+}
+
+#[test]
+fn before_2011_a_server_waited_three_seconds_for_the_first_answer() {
+    let mut transport = Transport {
+        handshake_rtt: false,
+        ..rfc_6675(false)
+    };
+    transport.rto.initial_us = 3_000_000;
+    let waited = over_a_slow_line(40, transport);
+    assert_eq!(
+        (waited.timeouts, waited.retransmitted_pkts),
+        (0, 0),
+        "{waited:?}"
+    );
+}

@@ -1,38 +1,13 @@
 //! What the tables of a simulation hold: one line a column. Names and units are those of the Parquet
 //! files that `headstart sim --out` writes (docs/results-schema.md); `variant` says which scenario of a sweep.
 
-use std::sync::Arc;
-
-use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
-};
-use arrow_schema::{ArrowError, Field, Schema};
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use headstart_core::{INFINITE_SSTHRESH, why_name};
-use headstart_scenario::{PacketRow, TransferRecord, WindowRow};
+use headstart_scenario::{PacketRow, TransferRecord, WindowRow, record_batch};
 use headstart_sim::{PacketKind, QueueSample, TransferDone, WindowSample};
 
 use crate::observe::{LinkTotal, PacketSeen};
-
-type Columns = Vec<(&'static str, bool, ArrayRef)>;
-
-fn batch(columns: Columns) -> Result<RecordBatch, ArrowError> {
-    let fields: Vec<Field> = columns
-        .iter()
-        .map(|(name, null, values)| Field::new(*name, values.data_type().clone(), *null))
-        .collect();
-    let values = columns.into_iter().map(|(_, _, values)| values).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), values)
-}
-
-macro_rules! columns {
-    ($rows:expr; $($name:literal $null:literal $array:ident $from:ident |$row:pat_param| $value:expr;)+) => {
-        batch(vec![$((
-            $name,
-            $null,
-            Arc::new($array::$from($rows.iter().map(|$row| $value))) as ArrayRef,
-        )),+])
-    };
-}
 
 /// Which run rows are of.
 pub(crate) struct RunName<'a> {
@@ -65,7 +40,7 @@ pub(crate) fn transfers(
     run: &RunName<'_>,
     rows: &[TransferDone],
 ) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "variant" false UInt32Array from_iter_values |_| run.variant;
         "startup" false StringArray from_iter_values |_| run.startup;
         "group" false StringArray from_iter_values |row| run.group(row.group);
@@ -95,7 +70,7 @@ pub(crate) fn transfers(
 }
 
 pub(crate) fn flows(run: &RunName<'_>, rows: &[WindowSample]) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "variant" false UInt32Array from_iter_values |_| run.variant;
         "startup" false StringArray from_iter_values |_| run.startup;
         "group" false StringArray from_iter_values |row| run.group(row.group);
@@ -111,7 +86,7 @@ pub(crate) fn flows(run: &RunName<'_>, rows: &[WindowSample]) -> Result<RecordBa
 }
 
 pub(crate) fn queues(run: &RunName<'_>, rows: &[QueueSample]) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "variant" false UInt32Array from_iter_values |_| run.variant;
         "startup" false StringArray from_iter_values |_| run.startup;
         "repeat" false UInt32Array from_iter_values |_| run.repeat;
@@ -137,7 +112,7 @@ fn kind_name(kind: PacketKind) -> &'static str {
 }
 
 pub(crate) fn packets(run: &RunName<'_>, rows: &[PacketSeen]) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "variant" false UInt32Array from_iter_values |_| run.variant;
         "startup" false StringArray from_iter_values |_| run.startup;
         "group" false StringArray from_iter_values |row| run.group(row.group);
@@ -156,7 +131,7 @@ pub(crate) fn packets(run: &RunName<'_>, rows: &[PacketSeen]) -> Result<RecordBa
 }
 
 pub(crate) fn links(run: &RunName<'_>, rows: &[LinkTotal]) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "variant" false UInt32Array from_iter_values |_| run.variant;
         "startup" false StringArray from_iter_values |_| run.startup;
         "repeat" false UInt32Array from_iter_values |_| run.repeat;
@@ -176,7 +151,7 @@ pub(crate) fn case_transfers(
     variant: u32,
     rows: &[TransferRecord],
 ) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "variant" false UInt32Array from_iter_values |_| variant;
         "startup" false StringArray from_iter_values |row| &row.startup;
         "case" false StringArray from_iter_values |row| row.case.name();
@@ -195,7 +170,7 @@ pub(crate) fn case_transfers(
 }
 
 pub(crate) fn case_packets(variant: u32, rows: &[PacketRow]) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "variant" false UInt32Array from_iter_values |_| variant;
         "startup" false StringArray from_iter_values |row| &row.startup;
         "case" false StringArray from_iter_values |row| row.case.name();
@@ -212,7 +187,7 @@ pub(crate) fn case_packets(variant: u32, rows: &[PacketRow]) -> Result<RecordBat
 }
 
 pub(crate) fn case_windows(variant: u32, rows: &[WindowRow]) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "variant" false UInt32Array from_iter_values |_| variant;
         "startup" false StringArray from_iter_values |row| &row.startup;
         "case" false StringArray from_iter_values |row| row.case.name();

@@ -8,6 +8,7 @@
 mod access;
 mod dice;
 mod distribution;
+mod express;
 mod line;
 mod link;
 mod options;

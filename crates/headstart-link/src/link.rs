@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::express::Express;
 use crate::line::Line;
 use crate::queue::{AnyQueue, DropReason, Dropped, Queue, Waiting};
 use crate::spec::QueueContext;
@@ -173,17 +174,29 @@ pub struct Counters {
 /// It works on time stamps alone, so it may be asked late: a packet asked for late has the same
 /// [`Departed::due_ns`] as one asked for in time, and the next packet is not late because of it.
 pub struct Link<P> {
+    way: Way<P>,
+    dropped: Vec<Dropped<P>>,
+    /// Of `dropped`, how many are counted already.
+    counted_drops: usize,
+    counters: Counters,
+    now_ns: u64,
+}
+
+/// How packets get through.
+enum Way<P> {
+    /// What becomes of a packet is known when it comes.
+    Express(Express<P>),
+    /// Any queue, transmitter and wire.
+    General(General<P>),
+}
+
+struct General<P> {
     queue: AnyQueue<P>,
     transmitter: Transmitter,
     wire: Wire,
     keeps_order: bool,
     /// Sent or in transmission, and not lost.
     line: Line<P>,
-    dropped: Vec<Dropped<P>>,
-    /// Of `dropped`, how many are counted already.
-    counted_drops: usize,
-    counters: Counters,
-    now_ns: u64,
 }
 
 impl<P: Packet> Link<P> {
@@ -200,20 +213,31 @@ impl<P: Packet> Link<P> {
     /// # Errors
     /// A queue that cannot be, see [`QueueSpec::check_on`].
     pub fn starting_at(config: &LinkConfig, origin_ns: u64) -> Result<Link<P>, QueueSpecError> {
-        let context = config.queue_context();
-        let wire = Wire::new(config);
-        let keeps_order = wire.keeps_order();
-        Ok(Link {
-            queue: config.queue.build(&context)?,
-            transmitter: Transmitter::new(&config.rate, config.seed, origin_ns),
-            wire,
-            keeps_order,
-            line: Line::new(keeps_order),
+        let general = General::new(config, origin_ns)?;
+        Ok(Link::through(match Express::new(config) {
+            Some(express) => Way::Express(express),
+            None => Way::General(general),
+        }))
+    }
+
+    /// One that takes each packet from hand to hand, whatever its kind: what the short way of the usual link is
+    /// held to. Its fates are the same.
+    ///
+    /// # Errors
+    /// A queue that cannot be, see [`QueueSpec::check_on`].
+    #[doc(hidden)]
+    pub fn by_hand(config: &LinkConfig) -> Result<Link<P>, QueueSpecError> {
+        General::new(config, 0).map(|general| Link::through(Way::General(general)))
+    }
+
+    fn through(way: Way<P>) -> Link<P> {
+        Link {
+            way,
             dropped: Vec::new(),
             counted_drops: 0,
             counters: Counters::default(),
             now_ns: 0,
-        })
+        }
     }
 
     /// A packet comes. Packets that this costs, itself or another, are in [`Link::take_dropped`].
@@ -223,49 +247,59 @@ impl<P: Packet> Link<P> {
         let now_ns = self.advance(now_ns);
         self.counters.in_pkts += 1;
         self.counters.in_bytes += u64::from(packet.wire_bytes());
-        let queue_len_pkts = self.queue.len_pkts();
-        let wire_bytes = packet.wire_bytes();
-        let arriving = Waiting {
-            packet,
-            arrived_ns: now_ns,
-            queue_len_pkts,
+        let arrived = match &mut self.way {
+            Way::Express(express) => express.arrive(now_ns, packet, &mut self.dropped),
+            Way::General(general) => {
+                general.arrive(now_ns, packet, &mut self.dropped, &mut self.counters)
+            }
         };
-        let refused = self.queue.enqueue(now_ns, arriving, &mut self.dropped);
-        if refused.is_none() {
-            let is_only_one = queue_len_pkts == 0;
-            self.transmitter.waits(now_ns, wire_bytes, is_only_one);
-        }
-        self.start_transmissions(now_ns);
-        self.counters.longest_queue_pkts =
-            self.counters.longest_queue_pkts.max(self.queue.len_pkts());
-        match refused {
-            Some(reason) => Fate::Dropped(reason),
-            None => Fate::Queued { queue_len_pkts },
+        self.count_drops();
+        let len_pkts = self.queue_len_pkts();
+        self.counters.longest_queue_pkts = self.counters.longest_queue_pkts.max(len_pkts);
+        match arrived {
+            Err(reason) => Fate::Dropped(reason),
+            Ok(queue_len_pkts) => Fate::Queued { queue_len_pkts },
         }
     }
 
     /// When to ask for due packets next: never later than the next one is due, and earlier only
     /// where that is not known before another transmission begins. `None` when the link is empty.
+    #[inline]
     #[must_use]
     pub fn next_due_ns(&self) -> Option<u64> {
-        let first_due_ns = self.line.first_due_ns();
-        if self.queue.len_pkts() == 0 || (self.keeps_order && first_due_ns.is_some()) {
-            return first_due_ns;
+        match &self.way {
+            Way::Express(express) => express.first_due_ns(),
+            Way::General(general) => general.next_due_ns(),
         }
-        let next_start_ns = self.transmitter.free_ns();
-        Some(first_due_ns.map_or(next_start_ns, |due_ns| due_ns.min(next_start_ns)))
     }
 
     /// The next packet that is due at the far end by `now_ns`.
     pub fn pop_due(&mut self, now_ns: u64) -> Option<Departed<P>> {
         let now_ns = self.advance(now_ns);
-        if self.line.first_due_ns()? > now_ns {
-            return None;
-        }
-        let departed = self.line.pop()?;
+        let departed = match &mut self.way {
+            Way::Express(express) => {
+                if express.first_due_ns()? > now_ns {
+                    return None;
+                }
+                express.pop()?
+            }
+            Way::General(general) => {
+                if general.line.first_due_ns()? > now_ns {
+                    return None;
+                }
+                general.line.pop()?
+            }
+        };
         self.counters.out_pkts += 1;
         self.counters.out_bytes += u64::from(departed.packet.wire_bytes());
         Some(departed)
+    }
+
+    /// Whether packets were dropped since [`Link::take_dropped`] was last called.
+    #[inline]
+    #[must_use]
+    pub fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
     }
 
     /// The packets dropped since this was last called, in the order in which their fates were
@@ -279,62 +313,158 @@ impl<P: Packet> Link<P> {
     /// Takes out everything that is still in the link, in transmission or on the way first, then
     /// what waits. For the end of a run; none of it counts as having reached the far end.
     pub fn drain(&mut self) -> Vec<Waiting<P>> {
-        let on_the_way = std::iter::from_fn(|| self.line.pop()).map(|departed| Waiting {
+        let waiting = |departed: Departed<P>| Waiting {
             packet: departed.packet,
             arrived_ns: departed.arrived_ns,
             queue_len_pkts: departed.queue_len_pkts,
-        });
-        let mut left: Vec<Waiting<P>> = on_the_way.collect();
-        left.extend(std::iter::from_fn(|| {
-            self.queue.dequeue(self.now_ns, &mut self.dropped)
-        }));
+        };
+        let left = match &mut self.way {
+            Way::Express(express) => express.drain().map(waiting).collect(),
+            Way::General(general) => {
+                let on_the_way = std::iter::from_fn(|| general.line.pop()).map(waiting);
+                let mut left: Vec<Waiting<P>> = on_the_way.collect();
+                left.extend(std::iter::from_fn(|| {
+                    general.queue.dequeue(self.now_ns, &mut self.dropped)
+                }));
+                left
+            }
+        };
         self.count_drops();
         left
     }
 
     /// Packets that wait, the one in transmission not among them.
+    #[inline]
     #[must_use]
     pub fn queue_len_pkts(&self) -> u32 {
-        self.queue.len_pkts()
+        match &self.way {
+            Way::Express(express) => express.len_pkts(),
+            Way::General(general) => general.queue.len_pkts(),
+        }
     }
 
     /// What the link has seen so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
+        let (busy_ns, marked_pkts) = match &self.way {
+            Way::Express(express) => (express.busy_ns(), 0),
+            Way::General(general) => (general.transmitter.busy_ns(), general.queue.marked_pkts()),
+        };
         Counters {
-            busy_ns: self.transmitter.busy_ns(),
-            marked_pkts: self.queue.marked_pkts(),
+            busy_ns,
+            marked_pkts,
             ..self.counters
         }
     }
 
     /// Moves time on to `now_ns`, and returns it.
+    #[inline]
     fn advance(&mut self, now_ns: u64) -> u64 {
         self.now_ns = self.now_ns.max(now_ns);
-        self.start_transmissions(self.now_ns);
+        match &mut self.way {
+            Way::Express(express) => express.advance(self.now_ns),
+            Way::General(general) => {
+                general.start_transmissions(self.now_ns, &mut self.dropped, &mut self.counters);
+                self.count_drops();
+            }
+        }
         self.now_ns
     }
 
+    #[inline]
+    fn count_drops(&mut self) {
+        if self.counted_drops < self.dropped.len() {
+            self.count_new_drops();
+        }
+    }
+
+    #[cold]
+    fn count_new_drops(&mut self) {
+        for dropped in &self.dropped[self.counted_drops..] {
+            self.counters.dropped_pkts.0[dropped.reason as usize] += 1;
+            self.counters.dropped_bytes += u64::from(dropped.waiting.packet.wire_bytes());
+        }
+        self.counted_drops = self.dropped.len();
+    }
+}
+
+impl<P: Packet> General<P> {
+    fn new(config: &LinkConfig, origin_ns: u64) -> Result<General<P>, QueueSpecError> {
+        let wire = Wire::new(config);
+        let keeps_order = wire.keeps_order();
+        Ok(General {
+            queue: config.queue.build(&config.queue_context())?,
+            transmitter: Transmitter::new(&config.rate, config.seed, origin_ns),
+            wire,
+            keeps_order,
+            line: Line::new(keeps_order),
+        })
+    }
+
+    /// Returns how many waited.
+    fn arrive(
+        &mut self,
+        now_ns: u64,
+        packet: P,
+        drops: &mut Vec<Dropped<P>>,
+        counters: &mut Counters,
+    ) -> Result<u32, DropReason> {
+        let queue_len_pkts = self.queue.len_pkts();
+        let wire_bytes = packet.wire_bytes();
+        let arriving = Waiting {
+            packet,
+            arrived_ns: now_ns,
+            queue_len_pkts,
+        };
+        let refused = self.queue.enqueue(now_ns, arriving, drops);
+        if refused.is_none() {
+            let is_only_one = queue_len_pkts == 0;
+            self.transmitter.waits(now_ns, wire_bytes, is_only_one);
+        }
+        self.start_transmissions(now_ns, drops, counters);
+        refused.map_or(Ok(queue_len_pkts), Err)
+    }
+
+    fn next_due_ns(&self) -> Option<u64> {
+        let first_due_ns = self.line.first_due_ns();
+        if self.queue.len_pkts() == 0 || (self.keeps_order && first_due_ns.is_some()) {
+            return first_due_ns;
+        }
+        let next_start_ns = self.transmitter.free_ns();
+        Some(first_due_ns.map_or(next_start_ns, |due_ns| due_ns.min(next_start_ns)))
+    }
+
     /// Starts every transmission that begins by `now_ns`.
-    fn start_transmissions(&mut self, now_ns: u64) {
+    fn start_transmissions(
+        &mut self,
+        now_ns: u64,
+        drops: &mut Vec<Dropped<P>>,
+        counters: &mut Counters,
+    ) {
         while self.queue.len_pkts() > 0 && self.transmitter.free_ns() <= now_ns {
             let started_ns = self.transmitter.free_ns();
-            let Some(next) = self.queue.dequeue(started_ns, &mut self.dropped) else {
+            let Some(next) = self.queue.dequeue(started_ns, drops) else {
                 break;
             };
             let sent_ns = self
                 .transmitter
                 .send(next.packet.wire_bytes(), self.queue.len_bytes());
-            self.send_on(next, started_ns, sent_ns);
+            self.send_on(next, started_ns, sent_ns, drops, counters);
         }
-        self.count_drops();
     }
 
     /// Puts a packet on the wire, where it has been from `started_ns` to `sent_ns`.
-    fn send_on(&mut self, sent: Waiting<P>, started_ns: u64, sent_ns: u64) {
+    fn send_on(
+        &mut self,
+        sent: Waiting<P>,
+        started_ns: u64,
+        sent_ns: u64,
+        drops: &mut Vec<Dropped<P>>,
+        counters: &mut Counters,
+    ) {
         let passage = self.wire.carry(sent_ns, &sent.packet);
         if passage.lost {
-            self.dropped.push(Dropped {
+            drops.push(Dropped {
                 waiting: sent,
                 dropped_ns: sent_ns,
                 reason: DropReason::Lost,
@@ -352,8 +482,8 @@ impl<P: Packet> Link<P> {
         if !passage.duplicated {
             return self.line.push(departed);
         }
-        self.counters.duplicated_pkts += 1;
-        self.counters.duplicated_bytes += u64::from(departed.packet.wire_bytes());
+        counters.duplicated_pkts += 1;
+        counters.duplicated_bytes += u64::from(departed.packet.wire_bytes());
         let copy = Departed {
             packet: departed.packet.clone(),
             is_copy: true,
@@ -361,13 +491,5 @@ impl<P: Packet> Link<P> {
         };
         self.line.push(departed);
         self.line.push(copy);
-    }
-
-    fn count_drops(&mut self) {
-        for dropped in &self.dropped[self.counted_drops..] {
-            self.counters.dropped_pkts.0[dropped.reason as usize] += 1;
-            self.counters.dropped_bytes += u64::from(dropped.waiting.packet.wire_bytes());
-        }
-        self.counted_drops = self.dropped.len();
     }
 }

@@ -18,6 +18,7 @@ mod error;
 mod nearest;
 mod parse;
 pub mod reader;
+mod record_batch;
 mod records;
 mod scenario;
 mod sim_records;

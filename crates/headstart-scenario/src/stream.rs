@@ -3,46 +3,22 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
-};
-use arrow_schema::{ArrowError, Field, Schema};
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-use crate::{ResultsError, SimQueueRow, SimTransferRow, SimWindowRow};
+use crate::{ResultsError, SimQueueRow, SimTransferRow, SimWindowRow, record_batch};
 
 /// The files, by name.
 const TRANSFERS: &str = "sim_transfers.parquet";
 const WINDOWS: &str = "sim_windows.parquet";
 const QUEUES: &str = "sim_queues.parquet";
 
-type Columns = Vec<(&'static str, bool, ArrayRef)>;
-
-fn batch(columns: Columns) -> Result<RecordBatch, ArrowError> {
-    let fields: Vec<Field> = columns
-        .iter()
-        .map(|(name, null, values)| Field::new(*name, values.data_type().clone(), *null))
-        .collect();
-    let values = columns.into_iter().map(|(_, _, values)| values).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), values)
-}
-
-macro_rules! columns {
-    ($rows:ident; $($name:literal $null:literal $array:ident $from:ident |$row:ident| $value:expr;)+) => {
-        batch(vec![$((
-            $name,
-            $null,
-            Arc::new($array::$from($rows.iter().map(|$row| $value))) as ArrayRef,
-        )),+])
-    };
-}
-
 fn of_transfers(rows: &[SimTransferRow]) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "startup" false StringArray from_iter_values |row| &row.startup;
         "group" false StringArray from_iter_values |row| &row.group;
         "repeat" false UInt32Array from_iter_values |row| row.repeat;
@@ -68,7 +44,7 @@ fn of_transfers(rows: &[SimTransferRow]) -> Result<RecordBatch, ArrowError> {
 }
 
 fn of_windows(rows: &[SimWindowRow]) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "startup" false StringArray from_iter_values |row| &row.startup;
         "group" false StringArray from_iter_values |row| &row.group;
         "repeat" false UInt32Array from_iter_values |row| row.repeat;
@@ -82,7 +58,7 @@ fn of_windows(rows: &[SimWindowRow]) -> Result<RecordBatch, ArrowError> {
 }
 
 fn of_queues(rows: &[SimQueueRow]) -> Result<RecordBatch, ArrowError> {
-    columns! { rows;
+    record_batch! { rows;
         "startup" false StringArray from_iter_values |row| &row.startup;
         "repeat" false UInt32Array from_iter_values |row| row.repeat;
         "link" false StringArray from_iter_values |row| &row.link;

@@ -92,7 +92,9 @@ impl Network {
             Some(&number) => {
                 let link = &mut self.links[number as usize];
                 link.arrive(now_ns, packet);
-                self.take_dropped(number);
+                if link.has_dropped() {
+                    self.take_dropped(number);
+                }
                 self.schedule(number);
             }
         }
@@ -112,8 +114,11 @@ impl Network {
         let Some(number) = self.table.first_owner() else {
             return;
         };
-        let departed = self.links[number as usize].pop_due(now_ns);
-        self.take_dropped(number);
+        let link = &mut self.links[number as usize];
+        let departed = link.pop_due(now_ns);
+        if link.has_dropped() {
+            self.take_dropped(number);
+        }
         self.schedule(number);
         if let Some(departed) = departed {
             let mut packet = departed.packet;
@@ -126,6 +131,7 @@ impl Network {
         }
     }
 
+    #[cold]
     fn take_dropped(&mut self, number: u32) {
         for dropped in self.links[number as usize].take_dropped() {
             self.dropped_pkts += 1;

@@ -46,7 +46,14 @@ impl Timetable {
     }
 
     /// Makes `owner` due at `at_ns`; `u64::MAX`: never.
+    #[inline]
     pub(crate) fn set(&mut self, owner: u32, at_ns: u64) {
+        if self.due_ns(owner) != at_ns {
+            self.change(owner, at_ns);
+        }
+    }
+
+    fn change(&mut self, owner: u32, at_ns: u64) {
         self.reach(owner);
         let place = self.place[owner as usize];
         if place == ABSENT {
@@ -96,14 +103,20 @@ impl Timetable {
         loop {
             let first = 4 * place + 1;
             let last = (first + 4).min(self.heap.len());
-            let least = (first..last).min_by_key(|child| self.heap[*child]);
-            match least {
-                Some(child) if self.heap[child] < moving => {
-                    self.put(place, self.heap[child]);
-                    place = child;
+            let Some(children) = self.heap.get(first..last) else {
+                break;
+            };
+            let mut least = (0, moving);
+            for (number, child) in children.iter().enumerate() {
+                if *child < least.1 {
+                    least = (number + 1, *child);
                 }
-                _ => break,
             }
+            let (Some(number), child) = (usize::checked_sub(least.0, 1), least.1) else {
+                break;
+            };
+            self.put(place, child);
+            place = first + number;
         }
         self.put(place, moving);
     }

@@ -2,7 +2,7 @@
 
 mod chance;
 pub(crate) mod docsis;
-mod steady;
+pub(crate) mod steady;
 mod trace;
 pub(crate) mod wifi;
 

@@ -86,7 +86,7 @@ impl Steps {
 }
 
 impl Steady {
-    pub(super) fn fixed(rate: Rate) -> Steady {
+    pub(crate) fn fixed(rate: Rate) -> Steady {
         Steady {
             rate_bits_per_s: rate.bits_per_s(),
             until_ns: u64::MAX,
@@ -118,12 +118,12 @@ impl Steady {
     }
 
     #[inline]
-    pub(super) fn free_ns(&self) -> u64 {
+    pub(crate) fn free_ns(&self) -> u64 {
         self.free_ns
             .saturating_add(u64::from(self.free_fraction > 0))
     }
 
-    pub(super) fn idle_until(&mut self, now_ns: u64) {
+    pub(crate) fn idle_until(&mut self, now_ns: u64) {
         if self.free_ns() < now_ns {
             self.free_ns = now_ns;
             self.free_fraction = 0;
@@ -138,7 +138,7 @@ impl Steady {
     }
 
     #[inline]
-    pub(super) fn send(&mut self, wire_bytes: u32) -> u64 {
+    pub(crate) fn send(&mut self, wire_bytes: u32) -> u64 {
         let rate = self.rate_bits_per_s;
         if self.last.wire_bytes != wire_bytes || self.last.rate_bits_per_s != rate {
             let billionths = u128::from(wire_bytes) * 8 * u128::from(NS_PER_S);
@@ -195,6 +195,15 @@ impl Steady {
 
     pub(super) fn busy_ns(&self) -> u64 {
         self.busy_ns
+    }
+
+    /// As [`Steady::busy_ns`], without the last `wire_bytes` bytes that were sent without a pause. Of a fixed rate.
+    pub(crate) fn busy_ns_without_last(&self, wire_bytes: u64) -> u64 {
+        let rate = u128::from(self.rate_bits_per_s);
+        let end = u128::from(self.free_ns) * rate + u128::from(self.free_fraction);
+        let last = u128::from(wire_bytes) * 8 * u128::from(NS_PER_S);
+        let begin_ns = u64::try_from(end.saturating_sub(last) / rate).unwrap_or(u64::MAX);
+        self.busy_ns - self.free_ns.saturating_sub(begin_ns)
     }
 
     /// At the present rate: whole nanoseconds, and what is left over.

@@ -67,6 +67,16 @@ impl Wire {
         jitter_does && self.reorder.is_none() && self.flow_delay.is_none()
     }
 
+    /// Whether it delays each packet alike, and does nothing else.
+    pub(crate) fn only_delays(&self) -> bool {
+        let draws = self.loss.is_some() || self.jitter.is_some() || self.duplicate.is_some();
+        !draws && self.reorder.is_none() && self.flow_delay.is_none()
+    }
+
+    pub(crate) fn delay_ns(&self) -> u64 {
+        self.delay_ns
+    }
+
     /// A packet whose last bit was sent at `sent_ns`; in the order of transmission.
     pub(crate) fn carry(&mut self, sent_ns: u64, packet: &impl Packet) -> Passage {
         let lost = self.loss.as_mut().is_some_and(Loss::takes_next);

@@ -62,10 +62,13 @@ fn four_segments_measure_the_path_and_the_window_leaves_evenly_over_a_round_trip
             (true_window / 2..=2 * true_window).contains(&window),
             "a window of {window}, the path has {true_window}"
         );
+        // The burst makes the receiver's window grow from 45 packets to 53 on Linux 6.1, later to more than this one.
+        let peer = that_says(&records, "estimated").event;
+        let most = window.min(peer.peer_window_bytes / peer.mss_bytes);
         let rounds = by_round_trip(&packets, RTT_MS);
         assert!(
-            (0.75..=1.2).contains(&(rounds[1] as f64 / f64::from(window))),
-            "{rounds:?} for a window of {window}"
+            (0.75..=1.2).contains(&(rounds[1] as f64 / f64::from(most))),
+            "{rounds:?} for a window of {window}, {most} of it the receiver's"
         );
         assert_spread(&packets, RTT_MS, 1);
         assert_eq!(dropped(&packets), 0);

@@ -52,8 +52,9 @@ struct hs_config {
 };
 
 struct hs_path_entry {
-	struct su_path path; /* age_us is 0 here; the reader computes it */
-	uint64_t learnt_ns;  /* CLOCK_BOOTTIME: a suspended machine ages too */
+	struct su_path
+		path; /* age_us is what it was at learnt_ns: 0, unless learnt before the boot */
+	uint64_t learnt_ns; /* CLOCK_BOOTTIME: a suspended machine ages too */
 };
 
 /* The key of an initial window, for a longest-prefix match. */

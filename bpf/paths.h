@@ -109,6 +109,11 @@ __noinline int hs_fold(struct su_path *path, const struct hs_config *config,
 	return su_path_learn(path, &config->memory, ev, *proof);
 }
 
+static __always_inline __u64 age_us(const struct hs_path_entry *entry, __u64 now_ns)
+{
+	return entry->path.age_us + (now_ns - entry->learnt_ns) / NS_PER_US;
+}
+
 /* One entry: what is remembered under @key, judged for this connection. */
 static __always_inline enum su_why ask(const struct hs_config *config, const struct hs_prefix *key,
 				       const struct su_event *ev, struct su_path *path)
@@ -118,7 +123,7 @@ static __always_inline enum su_why ask(const struct hs_config *config, const str
 	if (!entry)
 		return SU_WHY_PATH_UNKNOWN;
 	*path = entry->path;
-	path->age_us = (bpf_ktime_get_boot_ns() - entry->learnt_ns) / NS_PER_US;
+	path->age_us = age_us(entry, bpf_ktime_get_boot_ns());
 	return hs_judge(path, config, ev);
 }
 
@@ -175,20 +180,23 @@ static __always_inline void tell(const struct hs_config *config, struct hs_conn 
 {
 	struct hs_path_entry *known = bpf_map_lookup_elem(&hs_paths, key);
 	struct hs_path_entry *entry = &conn->lesson;
-	__u64 now_ns = bpf_ktime_get_boot_ns();
+	__u64 now_ns = bpf_ktime_get_boot_ns(), since_boot_us;
 	int learnt;
 
 	__builtin_memset(entry, 0, sizeof(*entry));
 	if (known) {
 		*entry = *known;
-		entry->path.age_us = (now_ns - entry->learnt_ns) / NS_PER_US;
+		entry->path.age_us = age_us(known, now_ns);
 	}
 	learnt = hs_fold(&entry->path, config, ev, proof);
 	if (learnt == SU_LEARNT_TO_FORGET) {
 		forget(conn, key);
 	} else if (learnt == SU_LEARNT_SOMETHING) {
-		entry->learnt_ns = now_ns - entry->path.age_us * NS_PER_US;
-		entry->path.age_us = 0;
+		since_boot_us = now_ns / NS_PER_US;
+		if (since_boot_us > entry->path.age_us)
+			since_boot_us = entry->path.age_us;
+		entry->learnt_ns = now_ns - since_boot_us * NS_PER_US;
+		entry->path.age_us -= since_boot_us;
 		/* In place where there is one: a new element of an LRU map costs several times as
 		 * much. Two connections of one prefix that end together may leave some values of
 		 * the one and some of the other; each is one that was learnt. */

@@ -140,7 +140,7 @@ static __always_inline void established(struct bpf_sock_ops *ops, __u8 passive)
 	choice = hs_choose(policy, &key);
 	if (choice.rule >= HS_MAX_RULES || choice.arm >= HS_MAX_ARMS)
 		return;
-	rule = &policy->rule[choice.rule];
+	rule = hs_rule_at(policy, choice.rule);
 	arm = &rule->arm[choice.arm];
 	stats = bpf_map_lookup_elem(&hs_rule_stats, &rule->rule_id);
 	if (stats)

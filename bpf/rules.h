@@ -99,20 +99,43 @@ static __always_inline uint32_t hs_choose_arm(const struct hs_policy *policy,
 	return arm;
 }
 
+struct hs_search {
+	const struct hs_policy *policy;
+	const struct hs_flow_key *key;
+	uint32_t rule; /* the first that matches; HS_MAX_RULES: none */
+};
+
+/* The rule at @i; the mask is for the verifier of Linux 6.1, which loses bounds between two reads.
+ */
+static __always_inline const struct hs_rule *hs_rule_at(const struct hs_policy *policy, uint32_t i)
+{
+	barrier_var(i);
+	return &policy->rule[i & (HS_MAX_RULES - 1)];
+}
+_Static_assert((HS_MAX_RULES & (HS_MAX_RULES - 1)) == 0, "a mask");
+
+static long hs_try_rule(uint32_t i, struct hs_search *search)
+{
+	if (i >= search->policy->rules)
+		return 1;
+	if (!hs_rule_matches(hs_rule_at(search->policy, i), search->key))
+		return 0;
+	search->rule = i;
+	return 1;
+}
+
+/* By a function of the kernel's: the verifier of Linux 6.1 walks a loop once for each rule and each
+ * way through the one before it, and gives up. */
 static __always_inline struct hs_choice hs_choose(const struct hs_policy *policy,
 						  const struct hs_flow_key *key)
 {
+	struct hs_search search = {.policy = policy, .key = key, .rule = HS_MAX_RULES};
 	struct hs_choice choice = {.rule = HS_MAX_RULES};
-	uint32_t i;
 
-	for (i = 0; i < HS_MAX_RULES; i++) {
-		if (i >= policy->rules)
-			break;
-		if (hs_rule_matches(&policy->rule[i], key)) {
-			choice.rule = i;
-			choice.arm = hs_choose_arm(policy, &policy->rule[i], key);
-			break;
-		}
+	bpf_loop(HS_MAX_RULES, hs_try_rule, &search, 0);
+	if (search.rule < HS_MAX_RULES) {
+		choice.rule = search.rule;
+		choice.arm = hs_choose_arm(policy, hs_rule_at(policy, search.rule), key);
 	}
 	return choice;
 }

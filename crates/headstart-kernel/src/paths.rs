@@ -42,13 +42,27 @@ pub struct PathEntry {
 pub struct Lesson {
     /// The destinations it is for.
     pub prefix: Prefix,
-    /// What was learnt; `age_us` is 0. Without a window: the path was forgotten.
+    /// What was learnt; `age_us` is what it was at `learnt_ns`: 0, unless it was learnt before this machine was started.
+    /// Without a window: the path was forgotten.
     pub path: Path,
     /// When, by `CLOCK_BOOTTIME`, in ns.
     pub learnt_ns: u64,
 }
 
 impl Lesson {
+    /// What `entry` says at the moment `now_ns`.
+    pub fn of(entry: &PathEntry, now_ns: u64) -> Lesson {
+        let since_boot_us = entry.path.age_us.min(now_ns / 1000);
+        Lesson {
+            prefix: entry.prefix,
+            path: Path {
+                age_us: entry.path.age_us - since_boot_us,
+                ..entry.path
+            },
+            learnt_ns: now_ns - since_boot_us * 1000,
+        }
+    }
+
     /// A start from what was remembered failed.
     pub fn is_forgotten(&self) -> bool {
         self.path.cwnd_pkts == 0
@@ -56,11 +70,11 @@ impl Lesson {
 
     /// The same with its age at the moment `now_ns`.
     pub fn entry(&self, now_ns: u64) -> PathEntry {
-        let age_us = now_ns.saturating_sub(self.learnt_ns) / 1000;
+        let since_us = now_ns.saturating_sub(self.learnt_ns) / 1000;
         PathEntry {
             prefix: self.prefix,
             path: Path {
-                age_us,
+                age_us: self.path.age_us.saturating_add(since_us),
                 ..self.path
             },
         }
@@ -291,23 +305,12 @@ pub(crate) fn forget(map: &impl MapCore, prefix: Prefix) -> Result<bool, KernelE
 }
 
 pub(crate) fn remember(map: &impl MapCore, entry: &PathEntry) -> Result<(), KernelError> {
-    let learnt_ns = boottime_ns().saturating_sub(entry.path.age_us.saturating_mul(1000));
-    put(
-        map,
-        &Lesson {
-            prefix: entry.prefix,
-            path: entry.path,
-            learnt_ns,
-        },
-    )
+    put(map, &Lesson::of(entry, boottime_ns()))
 }
 
 pub(crate) fn put(map: &impl MapCore, lesson: &Lesson) -> Result<(), KernelError> {
     let raw = RawPathEntry {
-        path: Path {
-            age_us: 0,
-            ..lesson.path
-        },
+        path: lesson.path,
         learnt_ns: lesson.learnt_ns,
     };
     map.update(
@@ -336,6 +339,25 @@ mod tests {
             Prefix::of("10.1.2.3".parse().unwrap(), 60).to_string(),
             "10.1.2.3/32"
         );
+    }
+
+    /// What was saved before the machine was started is older than its clock.
+    #[test]
+    fn an_entry_keeps_an_age_above_the_time_since_the_boot() {
+        let minutes_us = |minutes: u64| minutes * 60_000_000;
+        for age_us in [0, minutes_us(5), minutes_us(50)] {
+            let path = Path {
+                age_us,
+                ..Path::default()
+            };
+            let prefix = Prefix::of("10.77.3.0".parse().unwrap(), 24);
+            let now_ns = minutes_us(10) * 1000;
+            let lesson = Lesson::of(&PathEntry { prefix, path }, now_ns);
+            assert!(lesson.learnt_ns <= now_ns);
+            assert_eq!(lesson.entry(now_ns).path.age_us, age_us);
+            let later = lesson.entry(now_ns + minutes_us(1) * 1000);
+            assert_eq!(later.path.age_us, age_us + minutes_us(1));
+        }
     }
 
     #[test]

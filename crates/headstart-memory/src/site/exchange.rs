@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use headstart_core::Path;
-use headstart_kernel::{KernelError, Lesson, LiveMemory, Prefix};
+use headstart_kernel::{KernelError, Lesson, LiveMemory, PathEntry, Prefix};
 
 use super::link::{Link, LinkError, Teller, Telling};
 use super::merge::{Merged, SLACK_NS, merge};
@@ -170,12 +169,7 @@ impl<L: Local> Exchange<L> {
         if origin == self.origin {
             return Ok(());
         }
-        let age_ns = path.age_us.saturating_mul(1000);
-        let theirs = Lesson {
-            prefix,
-            path: Path { age_us: 0, ..path },
-            learnt_ns: self.local.now_ns().saturating_sub(age_ns),
-        };
+        let theirs = Lesson::of(&PathEntry { prefix, path }, self.local.now_ns());
         let ours = self.local.get(prefix)?;
         let told = ours
             .as_ref()
@@ -250,7 +244,7 @@ impl<L: Local> Exchange<L> {
             .iter()
             .map(|lesson| Telling {
                 prefix: lesson.prefix.to_string(),
-                age_us: now_ns.saturating_sub(lesson.learnt_ns) / 1000,
+                age_us: lesson.entry(now_ns).path.age_us,
                 forgotten: lesson.is_forgotten(),
                 text: write(&self.origin, &lesson.path),
             })

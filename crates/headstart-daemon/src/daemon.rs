@@ -241,6 +241,9 @@ impl Daemon {
             self.stats.add(now, &row);
             self.watch(now, &row);
             self.store.take([row]);
+            if self.store.has_batch() {
+                self.write_records(now);
+            }
         }
     }
 

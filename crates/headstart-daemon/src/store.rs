@@ -1,9 +1,10 @@
 //! The files of records.
 //!
-//! Rows are appended once a second to a spool, an Arrow IPC stream, which is in the kernel's hands after each write:
-//! a killed daemon loses less than a second. When the spool is old or large enough it becomes a Parquet file: written
-//! under another name, flushed to the disk, renamed. That takes seconds for a large one, in which the kernel's buffer
-//! would overflow: a thread of its own does it. What a killed daemon left is made into files at the next start.
+//! Rows are appended once a second, or as soon as they are a batch, to a spool, an Arrow IPC stream, which is in the
+//! kernel's hands after each write: a killed daemon loses less than a second. When the spool is old or large enough it
+//! becomes a Parquet file: written under another name, flushed to the disk, renamed. That takes seconds for a large
+//! one, in which the kernel's buffer would overflow: a thread of its own does it. What a killed daemon left is made
+//! into files at the next start.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
@@ -24,6 +25,8 @@ use crate::row::Row;
 
 /// Rows that wait for a disk that is full. More are dropped, and counted.
 const MOST_WAITING_ROWS: usize = 100_000;
+/// So many rows are written at once. Far below what may wait: rows of a disk that takes them are never dropped.
+const BATCH_ROWS: usize = 10_000;
 const SPOOL: &str = "spool";
 const PARTIAL: &str = "partial";
 /// How the name of a file ends that is whole.
@@ -44,7 +47,7 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 pub struct StoreCounts {
     /// Rows that are in closed files or in the spool.
     pub rows_written: u64,
-    /// Rows that were dropped because the disk was full for too long.
+    /// Rows that were dropped because the disk took none for too long.
     pub rows_dropped: u64,
     /// Files closed.
     pub files_closed: u64,
@@ -55,6 +58,8 @@ pub struct Store {
     config: Records,
     spool: Option<Spool>,
     waiting: Vec<Row>,
+    /// The disk did not take the rows when they were last written.
+    refused: bool,
     /// Spools to be closed.
     left: Vec<PathBuf>,
     closing: Option<Closing>,
@@ -102,6 +107,7 @@ impl Store {
             config,
             spool: None,
             waiting: Vec::new(),
+            refused: false,
             left,
             closing: None,
             counts: StoreCounts::default(),
@@ -127,7 +133,13 @@ impl Store {
         self.waiting.len()
     }
 
-    /// Takes rows; they are written by [`Store::flush`].
+    /// Whether so many rows wait that they are to be written now, and not only with the next second. A disk that took
+    /// none is not asked again for each batch.
+    pub fn has_batch(&self) -> bool {
+        self.waiting.len() >= BATCH_ROWS && !self.refused
+    }
+
+    /// Takes rows; they are written by [`Store::flush`], which is due once a second and when [`Store::has_batch`].
     pub fn take(&mut self, rows: impl IntoIterator<Item = Row>) {
         for row in rows {
             if self.waiting.len() < MOST_WAITING_ROWS {
@@ -145,7 +157,9 @@ impl Store {
     /// When the disk does not take it: the rows wait, and the next call tries again.
     pub fn flush(&mut self, now_ns: u64, wall_us: i64) -> Result<(), StoreError> {
         if !self.waiting.is_empty() {
-            self.append(now_ns, wall_us)?;
+            let appended = self.append(now_ns, wall_us);
+            self.refused = appended.is_err();
+            appended?;
         }
         let full = self.spool.as_ref().is_some_and(|spool| {
             let Records {

@@ -163,6 +163,46 @@ fn a_full_disk_is_told_and_what_fits_later_is_written() {
     assert_eq!(checked, 500);
 }
 
+/// More than may wait, between two flushes of the clock.
+#[test]
+fn a_disk_that_takes_them_never_makes_rows_dropped_however_many_come_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::open(config(dir.path())).unwrap();
+    let mut most_waiting = 0;
+    for number in 0..250_000_u32 {
+        store.take([row(number % 1000)]);
+        most_waiting = most_waiting.max(store.waiting());
+        if store.has_batch() {
+            store.flush(S, WALL_US).unwrap();
+        }
+    }
+    assert_eq!(most_waiting, 10_000);
+    store.flush(2 * S, WALL_US).unwrap();
+    store.close().unwrap();
+    let counts = store.counts();
+    assert_eq!((counts.rows_written, counts.rows_dropped), (250_000, 0));
+    assert_eq!(rows_in(dir.path()), 250_000);
+}
+
+#[test]
+fn a_disk_that_took_none_is_asked_once_a_second_and_not_for_each_batch() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().join("records");
+    let (mut store, _) = Store::open(config(&at)).unwrap();
+    // Nothing can be made in a folder that is gone.
+    fs::remove_dir(&at).unwrap();
+    store.take(std::iter::repeat_n(row(1), 10_000));
+    assert!(store.has_batch());
+    store.flush(S, WALL_US).unwrap_err();
+    store.take(std::iter::repeat_n(row(1), 10_000));
+    assert!(!store.has_batch());
+    fs::create_dir(&at).unwrap();
+    store.flush(2 * S, WALL_US).unwrap();
+    assert_eq!((store.waiting(), store.counts().rows_written), (0, 20_000));
+    store.take(std::iter::repeat_n(row(1), 10_000));
+    assert!(store.has_batch());
+}
+
 #[test]
 fn rows_beyond_what_can_wait_are_counted() {
     let dir = tempfile::tempdir().unwrap();

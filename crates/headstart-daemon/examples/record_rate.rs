@@ -53,7 +53,7 @@ fn transfer(number: u64) -> Transfer {
         peer_limited: false,
         path_hit: noise.is_multiple_of(2),
         passive: true,
-        control: "su_fast_start".to_owned(),
+        control: "su_fast_start".into(),
         local_port: 443,
         remote_addr: Ipv4Addr::from_bits(u32::try_from(noise).unwrap_or(0)).into(),
         remote_port: 50_000,

@@ -214,6 +214,38 @@ fn rows_beyond_what_can_wait_are_counted() {
     );
 }
 
+#[test]
+fn a_file_says_how_many_records_are_missing_since_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::open(config(dir.path())).unwrap();
+    let missing = |file: usize| {
+        let file = fs::File::open(&files(dir.path(), "parquet")[file]).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let pairs = reader.metadata().file_metadata().key_value_metadata();
+        let of = |key: &str| -> Option<u64> {
+            let pair = pairs?.iter().find(|pair| pair.key == key)?;
+            Some(pair.value.as_ref()?.parse().unwrap())
+        };
+        (of("headstart.lost"), of("headstart.dropped"))
+    };
+    store.take(std::iter::repeat_n(row(1), 100_010));
+    store.lost(7);
+    store.flush(S, WALL_US).unwrap();
+    store.close().unwrap();
+    store.take([row(1)]);
+    store.lost(12);
+    store.flush(2 * S, WALL_US + 1_000_000).unwrap();
+    store.close().unwrap();
+    assert_eq!(missing(0), (Some(7), Some(10)));
+    assert_eq!(missing(1), (Some(5), Some(0)));
+    // Nobody knows what a daemon lost that was killed.
+    store.take([row(1)]);
+    store.flush(3 * S, WALL_US + 2_000_000).unwrap();
+    std::mem::forget(store);
+    drop(Store::open(config(dir.path())).unwrap());
+    assert_eq!(missing(2), (None, None));
+}
+
 /// A process number that comes again, in a container, and a clock that stands.
 #[test]
 fn no_closed_file_is_ever_replaced() {

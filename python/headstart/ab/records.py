@@ -41,6 +41,8 @@ REMOTE = ("s3://", "gs://", "gcs://", "az://", "azure://", "abfs://", "abfss://"
 
 _NAME = re.compile(r"transfers-\w+-(?P<pid>\d+)-(?P<number>\d+)\.parquet$")
 _MAGIC = b"PAR1"
+_LOST = ("headstart.lost", "headstart.dropped")
+"""Of a file's metadata: how many records found no room in the kernel, or on the disk."""
 
 
 class RecordsError(Exception):
@@ -54,10 +56,13 @@ class Source:
     Attributes:
         files: Paths and URLs, in order.
         missing: Files of which the names of the others tell that they were there.
+        lost: Records that the files say are in none, and those that are in them. None where some
+            file does not say: of a killed daemon, an earlier version, or in a bucket.
     """
 
     files: tuple[str, ...]
     missing: tuple[str, ...]
+    lost: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,7 @@ def find(names: list[str]) -> Source:
         files += [file for file in _files_of(name) if file not in files]
     for file in files:
         _look_into(file)
-    return Source(tuple(files), _missing(files))
+    return Source(tuple(files), _missing(files), _lost(files))
 
 
 def _files_of(name: str) -> list[str]:
@@ -226,6 +231,19 @@ def _missing(files: list[str]) -> tuple[str, ...]:
         for number in range(min(found), max(found))
         if number not in set(found)
     )
+
+
+def _lost(files: list[str]) -> tuple[int, int] | None:
+    gone = 0
+    for file in files:
+        # polars reads the metadata of local files alone.
+        says = {} if file.startswith(REMOTE) else _or_fail(file, lambda: pl.read_parquet_metadata(file))
+        for key in _LOST:
+            if not says.get(key, "").isdecimal():
+                return None
+            gone += int(says[key])
+    rows = [_or_fail(file, lambda: pl.scan_parquet(file).select(pl.len()).collect().item()) for file in files]
+    return gone, sum(rows)
 
 
 def load(

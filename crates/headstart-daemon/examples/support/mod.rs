@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use headstart_daemon::{Records, Row, Stats, Store, StoreCounts, Wall};
@@ -17,6 +18,8 @@ pub(crate) struct Writer {
     store: Store,
     stats: Stats,
     wall: Wall,
+    /// Of the rule and the arm.
+    names: [Arc<str>; 2],
 }
 
 impl Writer {
@@ -29,6 +32,7 @@ impl Writer {
             store: Store::open(records_in(dir.path()))?.0,
             stats: Stats::default(),
             wall: Wall::at(1_700_000_000 * S, 0),
+            names: ["web".into(), "all".into()],
             _dir: dir,
         })
     }
@@ -41,7 +45,7 @@ impl Writer {
     ) -> Result<(), Box<dyn Error>> {
         let now_ns = step * (S / STEPS_PER_S);
         for transfer in transfers {
-            let (rule, arm) = ("web".to_owned(), "all".to_owned());
+            let [rule, arm] = self.names.clone();
             let row = Row::new(transfer, &self.wall, rule, arm, (24, 48));
             self.stats.add(now_ns, &row);
             self.store.take([row]);

@@ -396,7 +396,9 @@ def test_whatever_the_records_hold_there_is_an_answer_or_an_error(
     assert analysis.contrasts[0].verdict.sentence
 
 
-def test_a_file_says_how_many_records_are_missing_and_the_check_sums_them_up(tmp_path: Path) -> None:
+def test_a_file_says_how_many_records_are_missing_and_the_check_sums_them_up(
+    tmp_path: Path,
+) -> None:
     for number, lost in ((1, "0"), (2, "40")):
         rows = table(Traffic(seed=number, transfers=800))
         counts = {"headstart.lost": lost, "headstart.dropped": "0"}

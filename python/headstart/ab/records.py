@@ -4,6 +4,7 @@ import glob
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -234,16 +235,22 @@ def _missing(files: list[str]) -> tuple[str, ...]:
 
 
 def _lost(files: list[str]) -> tuple[int, int] | None:
-    gone = 0
+    # polars reads the metadata of local files alone.
+    if any(file.startswith(REMOTE) for file in files):
+        return None
+    gone, made = 0, 0
     for file in files:
-        # polars reads the metadata of local files alone.
-        says = {} if file.startswith(REMOTE) else _or_fail(file, lambda: pl.read_parquet_metadata(file))
-        for key in _LOST:
-            if not says.get(key, "").isdecimal():
-                return None
-            gone += int(says[key])
-    rows = [_or_fail(file, lambda: pl.scan_parquet(file).select(pl.len()).collect().item()) for file in files]
-    return gone, sum(rows)
+        says = _or_fail(file, partial(pl.read_parquet_metadata, file))
+        counts = [says.get(key, "") for key in _LOST]
+        if not all(count.isdecimal() for count in counts):
+            return None
+        gone += sum(int(count) for count in counts)
+        made += _or_fail(file, partial(_rows, file))
+    return gone, made
+
+
+def _rows(file: str) -> int:
+    return int(pl.scan_parquet(file).select(pl.len()).collect().item())
 
 
 def load(

@@ -60,7 +60,7 @@ static __always_inline void put_control(struct hs_transfer *out, const struct tc
 {
 	const struct tcp_congestion_ops___named *ops = tp->inet_conn.icsk_ca_ops;
 
-	bpf_core_read_str(out->control, sizeof(out->control), &ops->name);
+	bpf_core_read(out->control, sizeof(out->control), &ops->name);
 }
 
 /* The words of the start-up, where they are of this transfer: said since the end of the one before.
@@ -98,6 +98,9 @@ static __always_inline void put_flow(struct hs_transfer *out, const struct hs_fl
 	out->end_ns = flow->end_ns;
 	out->bytes = flow->bytes;
 	out->idle_ns = flow->last_end_ns ? flow->start_ns - flow->last_end_ns : 0;
+	out->retrans_bytes = flow->retrans_bytes;
+	out->retrans_pkts = flow->retrans_pkts;
+	out->lost_pkts = flow->lost_pkts;
 	out->rto_count = flow->rto_count - flow->begin_rto_count;
 	out->min_rtt_us = flow->min_rtt_us;
 	out->start_rtt_us = flow->start_rtt_us;
@@ -129,9 +132,6 @@ static __always_inline void emit(struct hs_flow *flow, const struct tcp_sock *tp
 	} else {
 		__builtin_memset(out, 0, sizeof(*out));
 		put_flow(out, flow);
-		out->retrans_bytes = tp->bytes_retrans - flow->begin_retrans_bytes;
-		out->retrans_pkts = tp->total_retrans - flow->begin_retrans_pkts;
-		out->lost_pkts = tp->lost - flow->begin_lost_pkts;
 		out->end_rtt_us = tp->srtt_us >> 3;
 		out->mss_bytes = tp->mss_cache;
 		out->local_port = tp->inet_conn.icsk_inet.sk.__sk_common.skc_num;
@@ -147,6 +147,11 @@ static __always_inline void emit(struct hs_flow *flow, const struct tcp_sock *tp
 		bpf_ringbuf_submit(out, BPF_RB_NO_WAKEUP);
 		count_flow(HS_FLOW_RECORDED);
 	}
+	/* What is sent again belongs to a transfer: the next begins with what this one left. */
+	flow->begin_retrans_bytes += flow->retrans_bytes;
+	flow->begin_retrans_pkts += flow->retrans_pkts;
+	flow->begin_lost_pkts += flow->lost_pkts;
+	flow->begin_rto_count = flow->rto_count;
 	flow->transfers++;
 	flow->last_end_ns = flow->end_ns;
 	flow->phase = HS_FLOW_IDLE;

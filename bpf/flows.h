@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
  *
  * What is kept for each connection that a rule matched, and how a transfer of it is recorded.
- * Shared by startup.bpf.c (the parameters of the rule), policy.bpf.c and transfers.bpf.c; the
- * loader makes the maps one.
+ * Shared by startup.bpf.c (the parameters of the rule) and policy.bpf.c; the loader makes the
+ * maps one.
  */
 #ifndef HS_FLOWS_H
 #define HS_FLOWS_H
@@ -26,13 +26,17 @@ struct hs_flow {
 	__u64 start_ns;
 	__u64 end_ns;
 	__u64 bytes;
-	__u64 last_end_ns;	 /* of the transfer before */
-	__u64 begin_acked_bytes; /* of the connection, when the transfer began */
-	__u64 begin_retrans_bytes;
+	__u64 last_end_ns;	   /* of the transfer before */
+	__u64 begin_acked_bytes;   /* of the connection, when the transfer began */
+	__u64 begin_retrans_bytes; /* those at the end of the transfer before */
+	__u64 retrans_bytes;
 	__u32 phase; /* enum hs_flow_phase */
 	__u32 begin_seq;
+	__u32 end_seq;
 	__u32 begin_retrans_pkts;
 	__u32 begin_lost_pkts;
+	__u32 retrans_pkts;
+	__u32 lost_pkts;
 	__u32 rto_count; /* of the connection */
 	__u32 begin_rto_count;
 	__u32 transfers;
@@ -53,7 +57,7 @@ struct hs_flow {
 	__u8 in_slow_start;
 	__u8 app_limited;
 	__u8 peer_limited;
-	__u8 reserved[6];
+	__u8 reserved[2];
 };
 
 struct {

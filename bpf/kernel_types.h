@@ -171,6 +171,7 @@ struct tcp_sock {
 	__u64 bytes_acked;
 	__u64 bytes_retrans;
 	__u64 tcp_mstamp;
+	__u64 first_tx_mstamp;
 	struct minmax rtt_min;
 	struct tcp_options_received rx_opt;
 };

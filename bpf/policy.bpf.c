@@ -4,7 +4,7 @@
  * once, when the handshake is done and nothing has been sent, on the connection and not on the
  * listener.
  */
-#include "emit.h"
+#include "transfer_watch.h"
 #include "rules.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -70,7 +70,8 @@ static __always_inline void find_cgroups(const struct tcp_sock *tp, struct hs_fl
 	}
 }
 
-static __always_inline void describe(const struct tcp_sock *tp, struct hs_flow_key *key)
+static __always_inline void describe(const struct hs_policy *policy, const struct tcp_sock *tp,
+				     struct hs_flow_key *key)
 {
 	struct hs_transfer peer = {};
 
@@ -80,7 +81,8 @@ static __always_inline void describe(const struct tcp_sock *tp, struct hs_flow_k
 	key->local_port = tp->inet_conn.icsk_inet.sk.__sk_common.skc_num;
 	key->remote_port = bpf_ntohs(tp->inet_conn.icsk_inet.sk.__sk_common.skc_dport);
 	key->ifindex = BPF_CORE_READ(tp, inet_conn.icsk_inet.sk.sk_dst_cache, dev, ifindex);
-	find_cgroups(tp, key);
+	if (policy->names_cgroups)
+		find_cgroups(tp, key);
 }
 
 /* The kernel remembers in the socket that somebody chose: the application, or a BPF program before
@@ -136,7 +138,7 @@ static __always_inline void established(struct bpf_sock_ops *ops, __u8 passive)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return;
-	describe(tp, &key);
+	describe(policy, tp, &key);
 	choice = hs_choose(policy, &key);
 	if (choice.rule >= HS_MAX_RULES || choice.arm >= HS_MAX_ARMS)
 		return;
@@ -157,75 +159,21 @@ static __always_inline void established(struct bpf_sock_ops *ops, __u8 passive)
 	flow->peer_initial_window_bytes = tp->snd_wnd;
 	flow->records =
 		rule->records && (bpf_get_prandom_u32() & (HS_SHARE_ONE - 1)) < policy->sample;
-	flags = ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTO_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG;
-	if (flow->records)
-		flags |= BPF_SOCK_OPS_RTT_CB_FLAG;
+	flags = ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG;
+	if (flow->records) {
+		flags |= BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_RTO_CB_FLAG;
+		/* A SYN may have been sent again. */
+		flow->begin_retrans_bytes = tp->bytes_retrans;
+		flow->begin_retrans_pkts = tp->total_retrans;
+		flow->begin_lost_pkts = tp->lost;
+	}
 	bpf_sock_ops_cb_flags_set(ops, (int)flags);
 	set_control(ops, tp, arm, flow, stats);
-}
-
-static __always_inline void closed(struct bpf_sock_ops *ops)
-{
-	struct bpf_sock *sk = ops->sk;
-	struct hs_conn *conn;
-	struct hs_flow *flow;
-	struct tcp_sock *tp;
-
-	if (!sk)
-		return;
-	flow = bpf_sk_storage_get(&hs_flows, sk, 0, 0);
-	if (!flow)
-		return;
-	tp = bpf_skc_to_tcp_sock(sk);
-	conn = bpf_sk_storage_get(&hs_conns, sk, 0, 0);
-	if (tp)
-		emit_ended(flow, tp, conn);
-	if (tp && flow->phase == HS_FLOW_ACTIVE) {
-		flow->end_ns = bpf_ktime_get_ns();
-		flow->bytes = tp->bytes_acked - flow->begin_acked_bytes;
-		flow->end_cwnd_pkts = tp->snd_cwnd;
-		emit(flow, tp, conn, 0);
-	}
-	if (flow->chosen)
-		count_flow(HS_FLOW_CLOSED);
-	flow->chosen = 0;
-}
-
-/* The kernel has just taken an RTT sample from an ACK: what the ACK acknowledged is off its lists,
- * and the congestion control has not been told yet. */
-static __always_inline void sampled(struct bpf_sock_ops *ops)
-{
-	struct bpf_sock *sk = ops->sk;
-	struct hs_flow *flow;
-	struct tcp_sock *tp;
-	__u32 rtt_us;
-
-	if (!sk)
-		return;
-	flow = bpf_sk_storage_get(&hs_flows, sk, 0, 0);
-	if (!flow || flow->phase == HS_FLOW_IDLE)
-		return;
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp)
-		return;
-	/* Of the packet that left last of those that are known to have arrived. */
-	rtt_us = tp->rack.rtt_us;
-	if (rtt_us && (!flow->min_rtt_us || rtt_us < flow->min_rtt_us))
-		flow->min_rtt_us = rtt_us;
-	if (flow->in_slow_start && tp->snd_cwnd >= tp->snd_ssthresh) {
-		flow->exit_cwnd_pkts = tp->snd_cwnd;
-		flow->in_slow_start = 0;
-	}
-	/* A start-up has not had its last word yet (startup.bpf.c). */
-	if (!bpf_sk_storage_get(&hs_conns, sk, 0, 0))
-		emit_ended(flow, tp, 0);
 }
 
 SEC("sockops")
 int hs_policy(struct bpf_sock_ops *ops)
 {
-	struct hs_flow *flow;
-
 	switch (ops->op) {
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		established(ops, 0);
@@ -234,11 +182,7 @@ int hs_policy(struct bpf_sock_ops *ops)
 		established(ops, 1);
 		break;
 	case BPF_SOCK_OPS_RTO_CB:
-		if (!ops->sk)
-			break;
-		flow = bpf_sk_storage_get(&hs_flows, ops->sk, 0, 0);
-		if (flow)
-			flow->rto_count++;
+		timed_out(ops);
 		break;
 	case BPF_SOCK_OPS_RTT_CB:
 		sampled(ops);

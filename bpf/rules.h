@@ -89,8 +89,11 @@ static __always_inline uint32_t hs_choose_arm(const struct hs_policy *policy,
 					      const struct hs_rule *rule,
 					      const struct hs_flow_key *key)
 {
-	uint32_t place = hs_place(policy, rule, key);
-	uint32_t arm;
+	uint32_t place, arm;
+
+	if (rule->arms <= 1)
+		return 0;
+	place = hs_place(policy, rule, key);
 
 #pragma unroll
 	for (arm = 0; arm < HS_MAX_ARMS - 1; arm++)

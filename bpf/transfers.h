@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only
  *
- * The policy, and the record of a transfer: what policy.bpf.c, transfers.bpf.c and
- * crates/headstart-kernel share. The Rust side mirrors it in src/policy_layout.rs and asserts the
- * same sizes.
+ * The policy, and the record of a transfer: what policy.bpf.c and crates/headstart-kernel share.
+ * The Rust side mirrors it in src/policy_layout.rs and asserts the same sizes.
  */
 #ifndef HS_TRANSFERS_H
 #define HS_TRANSFERS_H
@@ -51,7 +50,8 @@ struct hs_policy {
 	uint32_t sample;     /* share of the connections whose transfers are recorded */
 	uint8_t arm_bits_v4; /* the prefix that is assigned as a whole */
 	uint8_t arm_bits_v6;
-	uint8_t reserved[6];
+	uint8_t names_cgroups; /* some rule has a cgroup_id */
+	uint8_t reserved[5];
 	struct hs_rule rule[HS_MAX_RULES];
 };
 

@@ -17,6 +17,8 @@ usage: scripts/bench.sh [--only PART[,PART...]]
   most    the most that one router thread carries
   repeat  ten fresh transfers of 100 KB and of 1 MB by native cubic
   cost    what each start-up costs, over native cubic: 20 KB transfers over loopback and veth
+  load    what the daemon costs a server, with and without records: nginx, 20 KB transfers over loopback and veth
+          (a quarter of an hour, and only by its name; wants Debian's nginx)
 TEXT
 	exit 0
 	;;
@@ -29,16 +31,23 @@ out=$ROOT/results/bench
 mkdir -p "$out"
 name=path-$(date -u +%Y%m%dT%H%M%SZ)
 
-# The last part is a program of its own.
+# The last parts are programs of their own.
 parts=${2:-}
 cost() {
 	heading "Measuring what a start-up costs"
 	cargo bench --quiet "${LOCKED[@]}" -p headstart-kernel --bench cost | tee "$out/${name/path/cost}.txt"
 }
-if [ "$parts" = cost ]; then
-	cost
+load() {
+	heading "Measuring what the daemon costs a server"
+	have nginx || die "nginx is not there" "apt-get install nginx-light"
+	cargo bench --quiet "${LOCKED[@]}" -p headstart-daemon --bench load | tee "$out/${name/path/load}.txt"
+}
+case $parts in
+cost | load)
+	"$parts"
 	exit
-fi
+	;;
+esac
 
 heading "Building"
 cargo bench "${LOCKED[@]}" -p headstart-path --bench path --no-run

@@ -4,15 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const OBJECTS: [&str; 7] = [
-    "startup",
-    "mark",
-    "watch",
-    "replay",
-    "hint",
-    "policy",
-    "transfers",
-];
+const OBJECTS: [&str; 6] = ["startup", "mark", "watch", "replay", "hint", "policy"];
 
 fn main() {
     let (bpf, core) = ("../../bpf", "../../core");

@@ -394,3 +394,21 @@ def test_whatever_the_records_hold_there_is_an_answer_or_an_error(
         return
     assert len(analysis.contrasts) == 1
     assert analysis.contrasts[0].verdict.sentence
+
+
+def test_a_file_says_how_many_records_are_missing_and_the_check_sums_them_up(
+    tmp_path: Path,
+) -> None:
+    for number, lost in ((1, "0"), (2, "40")):
+        rows = table(Traffic(seed=number, transfers=800))
+        counts = {"headstart.lost": lost, "headstart.dropped": "0"}
+        rows.write_parquet(tmp_path / f"transfers-x-77-{number}.parquet", metadata=counts)
+    assert state(answer(tmp_path / "*-77-1.parquet"), "lost") is State.GOOD
+    both = answer(tmp_path)
+    assert state(both, "lost") is State.BAD
+    assert both.source.lost is not None
+    assert both.source.lost[0] == 40
+    # What the daemon says itself counts for more than its files.
+    assert state(answer(tmp_path, lost=(1, 10_000)), "lost") is State.WARNING
+    write(tmp_path / "transfers-x-77-3.parquet", seed=3, transfers=800)
+    assert state(answer(tmp_path), "lost") is State.UNKNOWN

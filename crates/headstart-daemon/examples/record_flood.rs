@@ -1,8 +1,12 @@
 //! Records from the kernel to the files at the highest rate that this machine makes transfers: clients and servers in
 //! threads of this process send a byte to and fro over loopback, each answer is a transfer that is recorded, and the
-//! daemon's loop empties the kernel's buffer ten times a second and writes once a second. No start-up is registered.
+//! daemon's loop empties the kernel's buffer ten times a second and writes once a second and by batches. No start-up is
+//! registered.
 //!
-//! `cargo run --release -p headstart-daemon --example record_flood [PAIRS [SECONDS]]` (as root)
+//! `cargo run --release -p headstart-daemon --example record_flood [PAIRS [SECONDS [DIR]]]` (as root), DIR being made if
+//! it is not there
+
+mod support;
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -12,13 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headstart_daemon::{Records, Row, Stats, Store, Wall};
 use headstart_kernel::{Arm, Cgroup, Kernel, Options, Policy, PolicySpec, Rule, SHARE_ONE};
+use support::{STEPS_PER_S, Writer};
 
-/// What `daemon.rs` uses.
-const STEP: Duration = Duration::from_millis(100);
-const STEPS_PER_ROUND: u64 = 10;
-const STEP_NS: u64 = 100_000_000;
+/// What the daemon uses.
 const RECORD_ROOM_BYTES: u32 = 1 << 24;
 
 fn to_and_fro(
@@ -62,6 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let pairs: u32 = arguments.next().map_or(Ok(2), |text| text.parse())?;
     let seconds: u64 = arguments.next().map_or(Ok(20), |text| text.parse())?;
+    let mut writer = Writer::below(arguments.next())?;
     let cgroup = Cgroup::create()?;
     let own = std::fs::read_to_string("/proc/self/cgroup")?;
     let own = own.lines().find_map(|line| line.strip_prefix("0::"));
@@ -88,14 +90,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         rules: (1..).zip(ports).map(|(id, port)| rule(id, port)).collect(),
     })?;
 
-    let dir = tempfile::tempdir()?;
-    let (mut store, _) = Store::open(Records {
-        dir: dir.path().to_owned(),
-        sample_percent: 100,
-        rotate: Duration::from_secs(3600),
-        rotate_bytes: 256 << 20,
-        bucket: None,
-    })?;
     let (done, ended) = (
         Arc::new(AtomicU64::new(0)),
         Arc::new(AtomicBool::new(false)),
@@ -107,28 +101,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             thread::spawn(move || to_and_fro(&listener, &done, &ended))
         })
         .collect();
-    let wall = Wall::at(1_700_000_000_000_000_000, 0);
-    let mut stats = Stats::default();
-    let mut taken = 0_u64;
+    let mut taken = 0;
     let began = Instant::now();
-    for step in 1..=seconds * STEPS_PER_ROUND {
-        thread::sleep(STEP);
-        let now_ns = step * STEP_NS;
-        for transfer in policy.take_transfers()? {
-            let row = Row::new(
-                transfer,
-                &wall,
-                "web".to_owned(),
-                "all".to_owned(),
-                (24, 48),
-            );
-            stats.add(now_ns, &row);
-            store.take([row]);
-            taken += 1;
-        }
-        if step % STEPS_PER_ROUND == 0 {
-            store.flush(now_ns, wall.us(now_ns))?;
-        }
+    let mut step = 0;
+    while began.elapsed() < Duration::from_secs(seconds) {
+        // As the daemon, which waits between two looks, however long the look before took.
+        thread::sleep(Duration::from_millis(1000 / STEPS_PER_S));
+        step += 1;
+        let transfers = policy.take_transfers()?;
+        taken += transfers.len();
+        writer.step(step, transfers)?;
     }
     let took_s = began.elapsed().as_secs_f64();
     let made = done.load(Ordering::Relaxed);
@@ -136,15 +118,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     for thread in threads {
         thread.join().map_err(|_| "a thread panicked")??;
     }
-    store.close()?;
     std::fs::write(home.join("cgroup.procs"), &pid)?;
+    let rest = policy.take_transfers()?;
+    taken += rest.len();
+    writer.step(step, rest)?;
+    let written = writer.close()?;
     let counts = policy.counts()?;
     println!(
         "{:.0} transfers/s for {took_s:.1} s; {taken} taken, {} lost, {} rows written, {} dropped",
         made as f64 / took_s,
         counts.records_lost,
-        store.counts().rows_written,
-        store.counts().rows_dropped
+        written.rows_written,
+        written.rows_dropped
     );
     Ok(())
 }

@@ -1,23 +1,23 @@
 //! How many records a second the daemon's writer takes, and for how long it does not look at the kernel's buffer.
 //!
 //! The daemon's loop without the kernel: ten times a second as many transfers as come in that time are made rows and
-//! taken, once a second they are written, and full files are closed beside it. What counts is how much of the time it
+//! taken, once a second and by batches they are written, and full files are closed beside it. What counts is how much of the time it
 //! needs, and its longest step: the kernel's buffer holds 110,376 records meanwhile.
 //!
-//! usage: record_rate [RECORDS_PER_S [SECONDS [DIR]]]
+//! usage: record_rate [RECORDS_PER_S [SECONDS [DIR]]], DIR being made if it is not there
+
+mod support;
 
 use std::env;
 use std::error::Error;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use headstart_daemon::{Records, Row, Stats, Store, Wall};
 use headstart_kernel::Transfer;
+use support::{STEPS_PER_S, Writer};
 
 const S: u64 = 1_000_000_000;
-const STEPS_PER_S: u64 = 10;
 /// `hs_transfers` of `bpf/emit.h`: 16 MiB, 144 bytes a record and 8 before each (`BPF_RINGBUF_HDR_SZ`).
 const ROOM_RECORDS: f64 = ((16 << 20) / 152) as f64;
 
@@ -53,7 +53,7 @@ fn transfer(number: u64) -> Transfer {
         peer_limited: false,
         path_hit: noise.is_multiple_of(2),
         passive: true,
-        control: "su_fast_start".to_owned(),
+        control: "su_fast_start".into(),
         local_port: 443,
         remote_addr: Ipv4Addr::from_bits(u32::try_from(noise).unwrap_or(0)).into(),
         remote_port: 50_000,
@@ -64,16 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let rate: u64 = arguments.next().map_or(Ok(50_000), |text| text.parse())?;
     let seconds: u64 = arguments.next().map_or(Ok(60), |text| text.parse())?;
-    let dir = tempfile::tempdir_in(arguments.next().map_or_else(env::temp_dir, PathBuf::from))?;
-    let (mut store, _) = Store::open(Records {
-        dir: dir.path().to_owned(),
-        sample_percent: 100,
-        rotate: Duration::from_secs(3600),
-        rotate_bytes: 256 << 20,
-        bucket: None,
-    })?;
-    let wall = Wall::at(1_700_000_000 * S, 0);
-    let mut stats = Stats::default();
+    let mut writer = Writer::below(arguments.next())?;
     let mut number = 0;
     let (mut busy, mut longest) = (Duration::ZERO, Duration::ZERO);
     let began = Instant::now();
@@ -85,27 +76,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let due = Duration::from_millis(1000 * step / STEPS_PER_S);
         sleep(due.saturating_sub(began.elapsed()));
         let at = Instant::now();
-        let now_ns = step * (S / STEPS_PER_S);
-        for transfer in transfers {
-            let row = Row::new(
-                transfer,
-                &wall,
-                "web".to_owned(),
-                "all".to_owned(),
-                (24, 48),
-            );
-            stats.add(now_ns, &row);
-            store.take([row]);
-        }
-        if step % STEPS_PER_S == 0 {
-            store.flush(now_ns, wall.us(now_ns))?;
-        }
+        writer.step(step, transfers)?;
         busy += at.elapsed();
         longest = longest.max(at.elapsed());
     }
     let took_s = began.elapsed().as_secs_f64();
-    store.close()?;
-    let counts = store.counts();
+    let counts = writer.close()?;
     println!(
         "{} of {number} rows in {} files in {took_s:.1} s, {} dropped",
         counts.rows_written, counts.files_closed, counts.rows_dropped

@@ -2,8 +2,10 @@
 //! what they mean.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
+use arrow_array::builder::StringBuilder;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray,
     UInt16Array, UInt32Array, UInt64Array,
@@ -11,6 +13,9 @@ use arrow_array::{
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
 use crate::row::Row;
+
+/// The longest of IPv4: `255.255.255.0/24`.
+const PREFIX_BYTES: usize = 16;
 
 type Column = (&'static str, bool, ArrayRef);
 
@@ -73,7 +78,7 @@ fn columns(rows: &[Row]) -> Vec<Column> {
             row.transfer.peer_initial_window_bytes
         }),
         u32s("mss_bytes", rows, |row| row.transfer.mss_bytes),
-        texts("prefix", rows, |row| &row.prefix),
+        prefixes("prefix", rows),
         u16s("local_port", rows, |row| row.transfer.local_port),
         flags("passive", rows, |row| row.transfer.passive),
         u32s("transfer_index", rows, |row| row.transfer.index),
@@ -91,6 +96,16 @@ fn columns(rows: &[Row]) -> Vec<Column> {
 fn texts<'a>(name: &'static str, rows: &'a [Row], of: impl Fn(&'a Row) -> &'a str) -> Column {
     let values = StringArray::from_iter_values(rows.iter().map(of));
     (name, false, Arc::new(values))
+}
+
+fn prefixes(name: &'static str, rows: &[Row]) -> Column {
+    let mut values = StringBuilder::with_capacity(rows.len(), rows.len() * PREFIX_BYTES);
+    for row in rows {
+        // It writes into memory, and cannot fail.
+        let _ = write!(values, "{}", row.prefix);
+        values.append_value("");
+    }
+    (name, false, Arc::new(values.finish()))
 }
 
 fn maybe_texts(

@@ -5,6 +5,7 @@ mod start;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -162,7 +163,7 @@ pub(crate) struct Daemon {
     pub(crate) config: Config,
     // The policy goes before the start-ups that it chooses.
     pub(crate) policy: Policy,
-    _marks: Vec<Attachment>,
+    marks: Vec<Attachment>,
     pub(crate) kernel: Kernel,
     memory: Memory,
     pub(crate) resolved: Resolved,
@@ -241,16 +242,17 @@ impl Daemon {
             self.stats.add(now, &row);
             self.watch(now, &row);
             self.store.take([row]);
+            if self.store.has_batch() {
+                self.write_records(now);
+            }
         }
     }
 
     fn row(&self, transfer: Transfer) -> Row {
         let named = self.numbers.named(transfer.rule_id);
-        let rule = named
-            .map(|named| named.rule.name.clone())
-            .unwrap_or_default();
-        let arm = named.and_then(|named| named.arms.get(usize::from(transfer.arm)));
-        let arm = arm.map(|arm| arm.name.clone()).unwrap_or_default();
+        let rule = named.map(|named| Arc::clone(&named.name));
+        let arm = named.and_then(|named| named.arm_names.get(usize::from(transfer.arm)));
+        let (rule, arm) = (rule.unwrap_or_default(), arm.cloned().unwrap_or_default());
         let by_time = named.is_some_and(|named| named.rule.action == RuleAction::Experiment);
         let slices = self.slices.as_ref().filter(|_| by_time);
         let burn_in = slices
@@ -281,9 +283,13 @@ impl Daemon {
         for error in self.memory.news() {
             self.tell(&error);
         }
+        let counts = self.policy.counts();
+        if let Ok(counts) = &counts {
+            self.store.lost(counts.records_lost);
+        }
         self.write_records(now);
         self.watch_uploads();
-        match self.policy.counts() {
+        match counts {
             Ok(counts) => {
                 if counts.pending > 0 && self.was_pending && self.policy.flush().is_ok() {
                     self.take();
@@ -359,6 +365,9 @@ impl Daemon {
     fn finish(&mut self) {
         drop(self.policy.flush());
         self.take();
+        if let Ok(counts) = self.policy.counts() {
+            self.store.lost(counts.records_lost);
+        }
         let now = now_ns();
         self.write_records(now);
         self.memory.finish();

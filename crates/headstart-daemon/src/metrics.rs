@@ -130,7 +130,7 @@ pub(crate) fn text_of(status: &Status, stats: &Stats) -> String {
         t,
         "headstart_records_dropped_total",
         "counter",
-        "Records dropped because the disk was full.",
+        "Records dropped because the disk took none for too long.",
         records.dropped,
     );
     one(

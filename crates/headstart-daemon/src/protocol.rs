@@ -160,7 +160,7 @@ pub struct RecordStatus {
     pub recorded: u64,
     /// Transfers whose record found no room in the kernel's buffer.
     pub lost: u64,
-    /// Rows that were dropped because the disk was full.
+    /// Rows that were dropped because the disk took none for too long.
     pub dropped: u64,
     /// Rows that are written.
     pub written: u64,

@@ -1,5 +1,7 @@
 //! A transfer as it stands in the files: with the names of its rule and arm, in wall-clock time, without the peer's
-//! full address.
+//! full address. Making one asks for no memory: there are tens of thousands a second.
+
+use std::sync::Arc;
 
 use headstart_core::why_name;
 use headstart_kernel::{Prefix, Transfer};
@@ -14,23 +16,29 @@ pub struct Row {
     /// As the kernel recorded it.
     pub transfer: Transfer,
     /// The peer's prefix.
-    pub prefix: String,
+    pub prefix: Prefix,
     /// The rule's name.
-    pub rule: String,
+    pub rule: Arc<str>,
     /// The arm's name.
-    pub arm: String,
+    pub arm: Arc<str>,
     /// It is to be left out of a comparison of arms: another arm may still have been felt.
     pub burn_in: bool,
 }
 
 impl Row {
     /// `bits` are the lengths of the prefix for IPv4 and IPv6.
-    pub fn new(transfer: Transfer, wall: &Wall, rule: String, arm: String, bits: (u8, u8)) -> Row {
+    pub fn new(
+        transfer: Transfer,
+        wall: &Wall,
+        rule: Arc<str>,
+        arm: Arc<str>,
+        bits: (u8, u8),
+    ) -> Row {
         let addr = transfer.remote_addr.to_canonical();
         let bits = if addr.is_ipv4() { bits.0 } else { bits.1 };
         Row {
             start_us: wall.us(transfer.start_ns),
-            prefix: Prefix::of(addr, bits).to_string(),
+            prefix: Prefix::of(addr, bits),
             transfer,
             rule,
             arm,

@@ -1,6 +1,7 @@
 //! From the rules of the file to the policy of the kernel.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use headstart_kernel::{Arm, CgroupId, PolicySpec, Rule, SHARE_ONE, salt_of};
 
@@ -22,6 +23,9 @@ pub(crate) struct Numbers {
 pub(crate) struct Named {
     pub(crate) rule: RuleConfig,
     pub(crate) arms: Vec<ArmConfig>,
+    /// As records have them.
+    pub(crate) name: Arc<str>,
+    pub(crate) arm_names: Vec<Arc<str>>,
 }
 
 impl Numbers {
@@ -37,6 +41,8 @@ impl Numbers {
         let named = Named {
             rule: rule.clone(),
             arms: arms.to_vec(),
+            name: rule.name.as_str().into(),
+            arm_names: arms.iter().map(|arm| arm.name.as_str().into()).collect(),
         };
         self.known.insert(self.last, named);
         self.last

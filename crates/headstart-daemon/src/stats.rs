@@ -1,8 +1,10 @@
 //! What the last minute was like, and what all of it was, by rule and arm: for `top` and for the metrics.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 
 use hdrhistogram::Histogram;
+use headstart_kernel::Prefix;
 
 use crate::protocol::TopRow;
 use crate::row::Row;
@@ -38,11 +40,14 @@ pub(crate) const LATENCY_BOUNDS_US: [u64; 12] = [
     5_000_000, 10_000_000,
 ];
 
+/// Rule and arm.
+type Key = (Arc<str>, Arc<str>);
+
 #[derive(Debug)]
 struct Held {
     at_ns: u64,
-    key: (String, String),
-    prefix: String,
+    key: Key,
+    prefix: Prefix,
     latency_us: u64,
     bytes: u64,
     retransmitted_bytes: u64,
@@ -52,7 +57,7 @@ struct Held {
 /// The counts of all rules and arms.
 #[derive(Debug, Default)]
 pub struct Stats {
-    totals: BTreeMap<(String, String), Total>,
+    totals: BTreeMap<Key, Total>,
     held: VecDeque<Held>,
 }
 
@@ -77,7 +82,7 @@ impl Stats {
         self.held.push_back(Held {
             at_ns: now_ns,
             key,
-            prefix: row.prefix.clone(),
+            prefix: row.prefix,
             latency_us,
             bytes: transfer.bytes,
             retransmitted_bytes: transfer.retransmitted_bytes,
@@ -86,7 +91,7 @@ impl Stats {
     }
 
     /// Everything since the beginning, by rule and arm.
-    pub fn totals(&self) -> &BTreeMap<(String, String), Total> {
+    pub fn totals(&self) -> &BTreeMap<(Arc<str>, Arc<str>), Total> {
         &self.totals
     }
 
@@ -96,23 +101,23 @@ impl Stats {
         while self.held.front().is_some_and(|held| held.at_ns < oldest) {
             self.held.pop_front();
         }
-        let mut by_arm: BTreeMap<(String, String), Vec<&Held>> = BTreeMap::new();
-        let mut by_prefix: HashMap<&str, Vec<&Held>> = HashMap::new();
+        let mut by_arm: BTreeMap<Key, Vec<&Held>> = BTreeMap::new();
+        let mut by_prefix: HashMap<Prefix, Vec<&Held>> = HashMap::new();
         for held in &self.held {
             by_arm.entry(held.key.clone()).or_default().push(held);
-            by_prefix.entry(&held.prefix).or_default().push(held);
+            by_prefix.entry(held.prefix).or_default().push(held);
         }
         let mut rows: Vec<TopRow> = by_arm
             .into_iter()
             .map(|((rule, arm), held)| top_row(format!("{rule} / {arm}"), &held))
             .collect();
         let mut prefixes: Vec<_> = by_prefix.into_iter().collect();
-        prefixes.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then(a.0.cmp(b.0)));
+        prefixes.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then(a.0.cmp(&b.0)));
         prefixes.truncate(MOST_PREFIXES);
         rows.extend(
             prefixes
                 .iter()
-                .map(|(prefix, held)| top_row((*prefix).to_owned(), held)),
+                .map(|(prefix, held)| top_row(prefix.to_string(), held)),
         );
         rows
     }

@@ -1,9 +1,10 @@
 //! The files of records.
 //!
-//! Rows are appended once a second to a spool, an Arrow IPC stream, which is in the kernel's hands after each write:
-//! a killed daemon loses less than a second. When the spool is old or large enough it becomes a Parquet file: written
-//! under another name, flushed to the disk, renamed. That takes seconds for a large one, in which the kernel's buffer
-//! would overflow: a thread of its own does it. What a killed daemon left is made into files at the next start.
+//! Rows are appended once a second, or as soon as they are a batch, to a spool, an Arrow IPC stream, which is in the
+//! kernel's hands after each write: a killed daemon loses less than a second. When the spool is old or large enough it
+//! becomes a Parquet file: written under another name, flushed to the disk, renamed. That takes seconds for a large
+//! one, in which the kernel's buffer would overflow: a thread of its own does it. What a killed daemon left is made
+//! into files at the next start.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
@@ -15,6 +16,7 @@ use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use crate::clock::is_full;
@@ -24,8 +26,13 @@ use crate::row::Row;
 
 /// Rows that wait for a disk that is full. More are dropped, and counted.
 const MOST_WAITING_ROWS: usize = 100_000;
+/// So many rows are written at once. Far below what may wait: rows of a disk that takes them are never dropped.
+const BATCH_ROWS: usize = 10_000;
 const SPOOL: &str = "spool";
 const PARTIAL: &str = "partial";
+/// Keys of a file's metadata.
+const LOST: &str = "headstart.lost";
+const DROPPED: &str = "headstart.dropped";
 /// How the name of a file ends that is whole.
 pub(crate) const CLOSED: &str = "parquet";
 
@@ -44,10 +51,26 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 pub struct StoreCounts {
     /// Rows that are in closed files or in the spool.
     pub rows_written: u64,
-    /// Rows that were dropped because the disk was full for too long.
+    /// Rows that were dropped because the disk took none for too long.
     pub rows_dropped: u64,
     /// Files closed.
     pub files_closed: u64,
+}
+
+/// Records that are in no file, though they were made while a file was written or since the one before it. The file
+/// says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Missing {
+    /// They found no room in the kernel.
+    lost: u64,
+    /// The disk took none for too long.
+    dropped: u64,
+}
+
+/// A spool to be closed. `None`: an earlier daemon's, who took what was missing with it.
+struct Left {
+    spool: PathBuf,
+    missing: Option<Missing>,
 }
 
 /// Writes the files of one folder.
@@ -55,16 +78,22 @@ pub struct Store {
     config: Records,
     spool: Option<Spool>,
     waiting: Vec<Row>,
+    /// The disk did not take the rows when they were last written.
+    refused: bool,
     /// Spools to be closed.
-    left: Vec<PathBuf>,
+    left: Vec<Left>,
     closing: Option<Closing>,
     counts: StoreCounts,
+    /// Records that the kernel had no room for, of all time.
+    lost: u64,
+    /// What closed files say, or will.
+    told: Missing,
     sequence: u32,
 }
 
 /// A spool that is being closed.
 struct Closing {
-    spool: PathBuf,
+    left: Left,
     /// True when it had rows, and there is a file.
     thread: JoinHandle<Result<bool, Cause>>,
 }
@@ -98,13 +127,20 @@ impl Store {
             }
         }
         left.sort();
+        let left = left.into_iter().map(|spool| Left {
+            spool,
+            missing: None,
+        });
         let mut store = Store {
             config,
             spool: None,
             waiting: Vec::new(),
-            left,
+            refused: false,
+            left: left.collect(),
             closing: None,
             counts: StoreCounts::default(),
+            lost: 0,
+            told: Missing::default(),
             sequence: 0,
         };
         let error = store.close_left().err();
@@ -122,12 +158,23 @@ impl Store {
         self.counts
     }
 
+    /// How many records the kernel has had no room for since it began.
+    pub fn lost(&mut self, records: u64) {
+        self.lost = records;
+    }
+
     /// Rows that are not in the spool yet.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Takes rows; they are written by [`Store::flush`].
+    /// Whether so many rows wait that they are to be written now, and not only with the next second. A disk that took
+    /// none is not asked again for each batch.
+    pub fn has_batch(&self) -> bool {
+        self.waiting.len() >= BATCH_ROWS && !self.refused
+    }
+
+    /// Takes rows; they are written by [`Store::flush`], which is due once a second and when [`Store::has_batch`].
     pub fn take(&mut self, rows: impl IntoIterator<Item = Row>) {
         for row in rows {
             if self.waiting.len() < MOST_WAITING_ROWS {
@@ -145,7 +192,9 @@ impl Store {
     /// When the disk does not take it: the rows wait, and the next call tries again.
     pub fn flush(&mut self, now_ns: u64, wall_us: i64) -> Result<(), StoreError> {
         if !self.waiting.is_empty() {
-            self.append(now_ns, wall_us)?;
+            let appended = self.append(now_ns, wall_us);
+            self.refused = appended.is_err();
+            appended?;
         }
         let full = self.spool.as_ref().is_some_and(|spool| {
             let Records {
@@ -155,8 +204,8 @@ impl Store {
             } = self.config;
             is_full(spool.begun_ns, now_ns, spool.bytes, rotate, rotate_bytes)
         });
-        if full && let Some(spool) = self.spool.take() {
-            self.left.push(spool.path);
+        if full {
+            self.leave();
         }
         let closed = match &self.closing {
             Some(closing) if !closing.thread.is_finished() => return Ok(()),
@@ -171,41 +220,58 @@ impl Store {
     /// # Errors
     /// When the disk did not take it: the spool stays, and the next flush tries again.
     pub fn settle(&mut self) -> Result<(), StoreError> {
-        let Some(Closing { spool, thread }) = self.closing.take() else {
+        let Some(Closing { left, thread }) = self.closing.take() else {
             return Ok(());
         };
         let closed = thread
             .join()
             .unwrap_or_else(|_| Err("the thread that closes it ended".into()));
-        self.count_closed(spool, closed)
+        self.count_closed(left, closed)
+    }
+
+    /// What is in the spool is to be closed.
+    fn leave(&mut self) {
+        let Some(spool) = self.spool.take() else {
+            return;
+        };
+        let now = Missing {
+            lost: self.lost,
+            dropped: self.counts.rows_dropped,
+        };
+        let missing = Missing {
+            lost: now.lost.saturating_sub(self.told.lost),
+            dropped: now.dropped.saturating_sub(self.told.dropped),
+        };
+        self.told = now;
+        self.left.push(Left {
+            spool: spool.path,
+            missing: Some(missing),
+        });
     }
 
     fn begin_closing(&mut self) {
-        let Some(spool) = self.left.pop() else {
+        let Some(left) = self.left.pop() else {
             return;
         };
-        let (dir, path) = (self.config.dir.clone(), spool.clone());
+        let (dir, path, missing) = (self.config.dir.clone(), left.spool.clone(), left.missing);
         let thread = std::thread::Builder::new().name("hs-close".to_owned());
-        match thread.spawn(move || close_spool(&dir, &path)) {
-            Ok(thread) => self.closing = Some(Closing { spool, thread }),
+        match thread.spawn(move || close_spool(&dir, &path, missing)) {
+            Ok(thread) => self.closing = Some(Closing { left, thread }),
             // The next flush tries again.
-            Err(_) => self.left.push(spool),
+            Err(_) => self.left.push(left),
         }
     }
 
-    fn count_closed(
-        &mut self,
-        spool: PathBuf,
-        closed: Result<bool, Cause>,
-    ) -> Result<(), StoreError> {
+    fn count_closed(&mut self, left: Left, closed: Result<bool, Cause>) -> Result<(), StoreError> {
         match closed {
             Ok(there_is_a_file) => {
                 self.counts.files_closed += u64::from(there_is_a_file);
                 Ok(())
             }
             Err(cause) => {
-                self.left.insert(0, spool.clone());
-                Err(StoreError { path: spool, cause })
+                let path = left.spool.clone();
+                self.left.insert(0, left);
+                Err(StoreError { path, cause })
             }
         }
     }
@@ -229,8 +295,7 @@ impl Store {
             Err(cause) => {
                 let path = spool.path.clone();
                 // What is in the spool is whole again; the writer may not be.
-                self.spool = None;
-                self.left.push(path.clone());
+                self.leave();
                 Err(StoreError { path, cause })
             }
         }
@@ -280,27 +345,25 @@ impl Store {
     /// # Errors
     /// When the disk does not take it: the spool stays, and the next flush or start tries again.
     pub fn close(&mut self) -> Result<(), StoreError> {
-        if let Some(spool) = self.spool.take() {
-            self.left.push(spool.path);
-        }
+        self.leave();
         self.settle()?;
         self.close_left()
     }
 
     /// Those that the disk did not take before.
     fn close_left(&mut self) -> Result<(), StoreError> {
-        while let Some(spool) = self.left.pop() {
-            let closed = close_spool(&self.config.dir, &spool);
-            self.count_closed(spool, closed)?;
+        while let Some(left) = self.left.pop() {
+            let closed = close_spool(&self.config.dir, &left.spool, left.missing);
+            self.count_closed(left, closed)?;
         }
         Ok(())
     }
 }
 
 /// True when there were rows, and there is a file now.
-fn close_spool(dir: &Path, spool: &Path) -> Result<bool, Cause> {
+fn close_spool(dir: &Path, spool: &Path, missing: Option<Missing>) -> Result<bool, Cause> {
     let partial = spool.with_extension(PARTIAL);
-    let closed = write_parquet(spool, &partial).and_then(|rows| {
+    let closed = write_parquet(spool, &partial, missing).and_then(|rows| {
         if rows == 0 {
             fs::remove_file(&partial)?;
         } else {
@@ -345,7 +408,7 @@ fn append_whole(spool: &mut Spool, batch: &RecordBatch) -> Result<(), Cause> {
 
 /// Writes the whole batches of a spool as a Parquet file, and says how many rows they have. What a crash left half
 /// written at the spool's end is left out.
-fn write_parquet(spool: &Path, to: &Path) -> Result<usize, Cause> {
+fn write_parquet(spool: &Path, to: &Path, missing: Option<Missing>) -> Result<usize, Cause> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .build();
@@ -359,6 +422,11 @@ fn write_parquet(spool: &Path, to: &Path) -> Result<usize, Cause> {
         for batch in reader.map_while(Result::ok) {
             writer.write(&batch)?;
             rows += batch.num_rows();
+        }
+    }
+    if let Some(Missing { lost, dropped }) = missing {
+        for (key, count) in [(LOST, lost), (DROPPED, dropped)] {
+            writer.append_key_value_metadata(KeyValue::new(key.to_owned(), count.to_string()));
         }
     }
     writer.close()?;

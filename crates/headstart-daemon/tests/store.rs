@@ -163,6 +163,46 @@ fn a_full_disk_is_told_and_what_fits_later_is_written() {
     assert_eq!(checked, 500);
 }
 
+/// More than may wait, between two flushes of the clock.
+#[test]
+fn a_disk_that_takes_them_never_makes_rows_dropped_however_many_come_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::open(config(dir.path())).unwrap();
+    let mut most_waiting = 0;
+    for number in 0..250_000_u32 {
+        store.take([row(number % 1000)]);
+        most_waiting = most_waiting.max(store.waiting());
+        if store.has_batch() {
+            store.flush(S, WALL_US).unwrap();
+        }
+    }
+    assert_eq!(most_waiting, 10_000);
+    store.flush(2 * S, WALL_US).unwrap();
+    store.close().unwrap();
+    let counts = store.counts();
+    assert_eq!((counts.rows_written, counts.rows_dropped), (250_000, 0));
+    assert_eq!(rows_in(dir.path()), 250_000);
+}
+
+#[test]
+fn a_disk_that_took_none_is_asked_once_a_second_and_not_for_each_batch() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().join("records");
+    let (mut store, _) = Store::open(config(&at)).unwrap();
+    // Nothing can be made in a folder that is gone.
+    fs::remove_dir(&at).unwrap();
+    store.take(std::iter::repeat_n(row(1), 10_000));
+    assert!(store.has_batch());
+    store.flush(S, WALL_US).unwrap_err();
+    store.take(std::iter::repeat_n(row(1), 10_000));
+    assert!(!store.has_batch());
+    fs::create_dir(&at).unwrap();
+    store.flush(2 * S, WALL_US).unwrap();
+    assert_eq!((store.waiting(), store.counts().rows_written), (0, 20_000));
+    store.take(std::iter::repeat_n(row(1), 10_000));
+    assert!(store.has_batch());
+}
+
 #[test]
 fn rows_beyond_what_can_wait_are_counted() {
     let dir = tempfile::tempdir().unwrap();
@@ -172,6 +212,38 @@ fn rows_beyond_what_can_wait_are_counted() {
         (store.waiting(), store.counts().rows_dropped),
         (100_000, 10)
     );
+}
+
+#[test]
+fn a_file_says_how_many_records_are_missing_since_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::open(config(dir.path())).unwrap();
+    let missing = |file: usize| {
+        let file = fs::File::open(&files(dir.path(), "parquet")[file]).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let pairs = reader.metadata().file_metadata().key_value_metadata();
+        let of = |key: &str| -> Option<u64> {
+            let pair = pairs?.iter().find(|pair| pair.key == key)?;
+            Some(pair.value.as_ref()?.parse().unwrap())
+        };
+        (of("headstart.lost"), of("headstart.dropped"))
+    };
+    store.take(std::iter::repeat_n(row(1), 100_010));
+    store.lost(7);
+    store.flush(S, WALL_US).unwrap();
+    store.close().unwrap();
+    store.take([row(1)]);
+    store.lost(12);
+    store.flush(2 * S, WALL_US + 1_000_000).unwrap();
+    store.close().unwrap();
+    assert_eq!(missing(0), (Some(7), Some(10)));
+    assert_eq!(missing(1), (Some(5), Some(0)));
+    // Nobody knows what a daemon lost that was killed.
+    store.take([row(1)]);
+    store.flush(3 * S, WALL_US + 2_000_000).unwrap();
+    std::mem::forget(store);
+    drop(Store::open(config(dir.path())).unwrap());
+    assert_eq!(missing(2), (None, None));
 }
 
 /// A process number that comes again, in a container, and a clock that stands.

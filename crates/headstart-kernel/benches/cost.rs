@@ -7,20 +7,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step of a benchmark ends it")]
 
+mod support;
+
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
 use headstart_core::{Params, Startup};
 use headstart_kernel::{Kernel, MemoryOptions, Options};
-use nix::sched::{CloneFlags, setns};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::TimeValLike;
+use support::{Network, SERVER, inside, median};
 
 /// The transfer of the comparison.
 const TRANSFER_BYTES: usize = 20_000;
@@ -33,62 +33,6 @@ const AGAIN: &str = "cubic, again";
 const MARKED: &str = "cubic, marker";
 /// What a start-up may cost, over native cubic.
 const TARGET: f64 = 1.05;
-
-/// Two namespaces with a veth between them.
-struct Network {
-    names: [String; 2],
-}
-
-impl Network {
-    fn new() -> Network {
-        let names = ["s", "c"].map(|end| format!("hs-cost-{}-{end}", std::process::id()));
-        let network = Network { names };
-        let [server, client] = &network.names;
-        for name in &network.names {
-            ip(&["netns", "add", name]);
-            ip(&["-n", name, "link", "set", "lo", "up"]);
-        }
-        ip(&[
-            "-n", server, "link", "add", "v0", "type", "veth", "peer", "name", "v1",
-        ]);
-        ip(&["-n", server, "link", "set", "v1", "netns", client]);
-        ip(&["-n", server, "addr", "add", "10.77.250.1/24", "dev", "v0"]);
-        ip(&["-n", client, "addr", "add", "10.77.250.2/24", "dev", "v1"]);
-        ip(&["-n", server, "link", "set", "v0", "up"]);
-        ip(&["-n", client, "link", "set", "v1", "up"]);
-        network
-    }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        for name in &self.names {
-            let _ = Command::new("ip").args(["netns", "del", name]).status();
-        }
-    }
-}
-
-fn ip(arguments: &[&str]) {
-    let done = Command::new("ip").args(arguments).status().unwrap();
-    assert!(done.success(), "ip {} failed", arguments.join(" "));
-}
-
-/// Does `job` on a thread of its own in the namespace `name`. The thread has the name `who`: a profiler tells
-/// contestants apart by it.
-fn inside<T: Send>(name: &str, who: &str, job: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| {
-        thread::Builder::new()
-            .name(who.to_owned())
-            .spawn_scoped(scope, || {
-                let file = File::open(format!("/run/netns/{name}")).unwrap();
-                setns(file, CloneFlags::CLONE_NEWNET).unwrap();
-                job()
-            })
-            .unwrap()
-            .join()
-            .unwrap()
-    })
-}
 
 /// What a round cost.
 #[derive(Clone, Copy)]
@@ -125,10 +69,10 @@ fn round(network: &Network, over_veth: bool, contestant: &Contestant) -> Cost {
     let who = contestant.name;
     let [server, client] = &network.names;
     let (client, addr) = match over_veth {
-        true => (client, "10.77.250.1:0"),
-        false => (server, "127.0.0.1:0"),
+        true => (client, SERVER),
+        false => (server, "127.0.0.1"),
     };
-    let listener = inside(server, who, || TcpListener::bind(addr).unwrap());
+    let listener = inside(server, who, || TcpListener::bind((addr, 0)).unwrap());
     setsockopt(
         &listener,
         sockopt::TcpCongestion,
@@ -164,15 +108,6 @@ fn round(network: &Network, over_veth: bool, contestant: &Contestant) -> Cost {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() % 2 {
-        0 => f64::midpoint(values[middle - 1], values[middle]),
-        _ => values[middle],
-    }
-}
-
 fn main() {
     let options = Options {
         startups: Startup::all().map(Params::new).collect(),
@@ -180,7 +115,7 @@ fn main() {
         ..Options::default()
     };
     let kernel = Kernel::load(&options).unwrap();
-    let network = Network::new();
+    let network = Network::new("cost");
     let wanted: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| !argument.starts_with('-'))

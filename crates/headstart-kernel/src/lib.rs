@@ -43,7 +43,7 @@ pub use policy::{
 pub use probe::{Check, Probe, Verdict as CheckVerdict};
 pub use records::Record;
 pub use replay::Replay;
-pub use transfer::Transfer;
+pub use transfer::{ControlName, Transfer};
 pub use watch::{Sample, Watch, WatchOptions};
 pub use windows::{WindowRule, WindowRuleError};
 

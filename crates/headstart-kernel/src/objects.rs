@@ -32,7 +32,6 @@ pub(crate) enum BpfObject {
     Replay,
     Hint,
     Policy,
-    Transfers,
 }
 
 impl BpfObject {
@@ -44,7 +43,6 @@ impl BpfObject {
             BpfObject::Replay => object!("replay"),
             BpfObject::Hint => object!("hint"),
             BpfObject::Policy => object!("policy"),
-            BpfObject::Transfers => object!("transfers"),
         }
     }
 
@@ -57,7 +55,6 @@ impl BpfObject {
             BpfObject::Replay => "replay.bpf.c",
             BpfObject::Hint => "hint.bpf.c",
             BpfObject::Policy => "policy.bpf.c",
-            BpfObject::Transfers => "transfers.bpf.c",
         }
     }
 

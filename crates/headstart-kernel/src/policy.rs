@@ -20,8 +20,8 @@ use crate::policy_layout::{
     CGROUP_LEVELS, FlowCounter, MAX_ARMS, MAX_RULES, PARAM_SETS, RawArm, RawExplain, RawFlowKey,
     RawMove, RawPolicy, RawRule, RawRuleStats, octets,
 };
-use crate::records::drain;
-use crate::transfer::Transfer;
+use crate::records::RingReader;
+use crate::transfer::{Transfer, control_bytes};
 
 /// The most rules that a policy may have.
 pub const MAX_POLICY_RULES: usize = MAX_RULES;
@@ -169,11 +169,14 @@ impl FlowCounts {
 /// The policy in force. Nothing of it is left when it is dropped, or the process ends.
 pub struct Policy {
     // The links go first: no callback may come while the maps are taken down.
-    _attached: Vec<Link>,
+    _attached: Link,
+    /// Looks at every packet that arrives in the cgroup: attached when the first rule records.
+    arrivals: Option<Link>,
+    cgroup: File,
     move_back: Link,
     flush: Link,
+    transfers: RingReader<'static, Transfer>,
     policy: Object,
-    _transfers: Object,
     param_sets: Vec<ParamWords>,
     in_force: u32,
 }
@@ -190,42 +193,38 @@ impl Policy {
         let mut open = BpfObject::Policy.open()?;
         share(&mut open, kernel.startup_object())?;
         let policy = BpfObject::Policy.load(open)?;
-        let mut open = BpfObject::Transfers.open()?;
-        share(&mut open, kernel.startup_object())?;
-        share(&mut open, &policy)?;
-        let transfers = BpfObject::Transfers.load(open)?;
         let failed = |error| {
             KernelError::operation(
                 format!("attaching the policy to {}", cgroup.display()),
                 error,
             )
         };
-        let mut attached = Vec::new();
-        // What chooses comes last: what it lets begin is seen from its beginning.
-        for (object, name) in [
-            (&transfers, "hs_arrives"),
-            (&transfers, "hs_departs"),
-            (&policy, "hs_policy"),
-        ] {
-            let link = program(object, name)?.attach_cgroup(directory.as_fd().as_raw_fd());
-            attached.push(link.map_err(failed)?);
-        }
+        let attached = program(&policy, "hs_policy")?
+            .attach_cgroup(directory.as_fd().as_raw_fd())
+            .map_err(failed)?;
         let move_back = program(&policy, "hs_move_back")?
             .attach()
             .map_err(|error| KernelError::operation("preparing to move connections", error))?;
         let flush = {
             let flows = policy.maps().find(|map| *map.name() == *"hs_flows");
             let flows = flows.ok_or_else(|| KernelError::no_part(BpfObject::Policy, "hs_flows"))?;
-            program(&transfers, "hs_flush")?
+            program(&policy, "hs_flush")?
                 .attach_iter(flows.as_fd())
                 .map_err(|error| KernelError::operation("preparing to flush records", error))?
         };
+        let transfers = {
+            let map = policy.maps().find(|map| *map.name() == *"hs_transfers");
+            let map = map.ok_or_else(|| KernelError::no_part(BpfObject::Policy, "hs_transfers"))?;
+            RingReader::new(&map, Transfer::read)?
+        };
         Ok(Policy {
+            transfers,
             _attached: attached,
+            arrivals: None,
+            cgroup: directory,
             move_back,
             flush,
             policy,
-            _transfers: transfers,
             param_sets: vec![ParamWords::default()],
             in_force: 0,
         })
@@ -249,11 +248,19 @@ impl Policy {
             sample: spec.sample.min(SHARE_ONE),
             arm_bits_v4: spec.arm_bits_v4.min(32),
             arm_bits_v6: spec.arm_bits_v6.min(128),
+            names_cgroups: u8::from(spec.rules.iter().any(|rule| rule.cgroup.is_some())),
             ..RawPolicy::default()
         };
         for (slot, rule) in raw.rule.iter_mut().zip(&spec.rules) {
             *slot = self.raw_rule(rule)?;
             self.count_rule(rule.id)?;
+        }
+        // Before anything is chosen: what it lets begin is seen from its beginning.
+        if self.arrivals.is_none() && spec.rules.iter().any(|rule| rule.records) {
+            let attached =
+                program(&self.policy, "hs_arrives")?.attach_cgroup(self.cgroup.as_raw_fd());
+            let failed = |error| KernelError::operation("attaching the look at packets", error);
+            self.arrivals = Some(attached.map_err(failed)?);
         }
         let next = 1 - self.in_force;
         self.write("hs_policies", next, contract::bytes_of(&raw))?;
@@ -421,7 +428,7 @@ impl Policy {
     /// # Errors
     /// When the ring buffer cannot be read.
     pub fn take_transfers(&self) -> Result<Vec<Transfer>, KernelError> {
-        drain(&self.map("hs_transfers")?, Transfer::read)
+        self.transfers.take()
     }
 
     /// Makes the records of transfers that have ended for half a second and that no event of their connection has
@@ -492,14 +499,6 @@ fn walk(link: &Link) -> Result<(), Box<dyn std::error::Error>> {
     let mut nothing = Vec::new();
     Iter::new(link)?.read_to_end(&mut nothing)?;
     Ok(())
-}
-
-fn control_bytes(name: &str) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    for (to, from) in bytes.iter_mut().take(15).zip(name.bytes()) {
-        *to = from;
-    }
-    bytes
 }
 
 /// Gives the maps of `open` that `other` has as well those of `other`.

@@ -45,7 +45,8 @@ pub(crate) struct RawPolicy {
     pub(crate) sample: u32,
     pub(crate) arm_bits_v4: u8,
     pub(crate) arm_bits_v6: u8,
-    pub(crate) reserved: [u8; 6],
+    pub(crate) names_cgroups: u8,
+    pub(crate) reserved: [u8; 5],
     pub(crate) rule: [RawRule; MAX_RULES],
 }
 

@@ -1,9 +1,11 @@
 //! What the start-ups recorded: events with their verdicts.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use headstart_core::{Event, Path, Startup, Verdict};
-use libbpf_rs::{MapCore, RingBufferBuilder};
+use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 
 use crate::contract::{self, RawRecord};
 use crate::error::KernelError;
@@ -49,21 +51,47 @@ pub(crate) fn take(map: &dyn MapCore) -> Result<Vec<Record>, KernelError> {
 }
 
 /// Reads a ring buffer until it is empty; what `read` cannot make sense of is left out.
-pub(crate) fn drain<T>(
+pub(crate) fn drain<'read, T: 'read>(
     map: &dyn MapCore,
-    read: impl Fn(&[u8]) -> Option<T>,
+    read: impl Fn(&[u8]) -> Option<T> + 'read,
 ) -> Result<Vec<T>, KernelError> {
-    let mut taken = Vec::new();
-    {
+    RingReader::new(map, read)?.take()
+}
+
+/// Reads a ring buffer again and again. It stays mapped: to map 16 MiB for each look costs more than the look.
+pub(crate) struct RingReader<'read, T> {
+    ring: RingBuffer<'read>,
+    taken: Rc<RefCell<Vec<T>>>,
+}
+
+impl<'read, T: 'read> RingReader<'read, T> {
+    /// What `read` cannot make sense of is left out.
+    pub(crate) fn new(
+        map: &dyn MapCore,
+        read: impl Fn(&[u8]) -> Option<T> + 'read,
+    ) -> Result<RingReader<'read, T>, KernelError> {
+        let taken = Rc::new(RefCell::new(Vec::new()));
+        let into = Rc::clone(&taken);
         let mut builder = RingBufferBuilder::new();
-        let failed = |error| KernelError::operation("reading a ring buffer", error);
         builder
-            .add(map, |bytes: &[u8]| {
-                taken.extend(read(bytes));
+            .add(map, move |bytes: &[u8]| {
+                into.borrow_mut().extend(read(bytes));
                 0
             })
             .map_err(failed)?;
-        builder.build().map_err(failed)?.consume().map_err(failed)?;
+        Ok(RingReader {
+            ring: builder.build().map_err(failed)?,
+            taken,
+        })
     }
-    Ok(taken)
+
+    /// What has come since the last call.
+    pub(crate) fn take(&self) -> Result<Vec<T>, KernelError> {
+        self.ring.consume().map_err(failed)?;
+        Ok(self.taken.take())
+    }
+}
+
+fn failed(error: libbpf_rs::Error) -> KernelError {
+    KernelError::operation("reading a ring buffer", error)
 }

@@ -5,6 +5,62 @@ use std::net::IpAddr;
 use crate::contract;
 use crate::policy_layout::{RawTransfer, flag};
 
+/// The name of a congestion control, as the kernel has it: 15 bytes at most, then a 0 (`TCP_CA_NAME_MAX`). In place, so
+/// that reading a record asks for no memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ControlName([u8; 16]);
+
+impl ControlName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        let name = self.0.split(|byte| *byte == 0).next();
+        // The kernel's own are ASCII.
+        std::str::from_utf8(name.unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+impl From<&str> for ControlName {
+    /// What is longer than the kernel's names is cut off.
+    fn from(name: &str) -> ControlName {
+        ControlName(control_bytes(name))
+    }
+}
+
+impl std::ops::Deref for ControlName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl PartialEq<&str> for ControlName {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl std::fmt::Debug for ControlName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl std::fmt::Display for ControlName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self)
+    }
+}
+
+/// A name as the kernel's structures have it.
+pub(crate) fn control_bytes(name: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    for (to, from) in bytes.iter_mut().take(15).zip(name.bytes()) {
+        *to = from;
+    }
+    bytes
+}
+
 /// From the first byte that was sent while nothing was outstanding until all that the application had written was
 /// acknowledged; or until the connection ended, where that came first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +120,7 @@ pub struct Transfer {
     /// The peer opened the connection.
     pub passive: bool,
     /// The congestion control under which it ended.
-    pub control: String,
+    pub control: ControlName,
     /// Our port.
     pub local_port: u16,
     /// The peer.
@@ -78,7 +134,6 @@ impl Transfer {
         let raw: RawTransfer = contract::from_bytes(bytes)?;
         let has = |flag: u8| raw.flags & flag != 0;
         let some = |number: u32| (number != 0).then_some(number);
-        let name = raw.control.split(|byte| *byte == 0).next();
         Some(Transfer {
             start_ns: raw.start_ns,
             end_ns: raw.end_ns,
@@ -107,7 +162,7 @@ impl Transfer {
             peer_limited: has(flag::PEER_LIMITED),
             path_hit: has(flag::PATH_HIT),
             passive: has(flag::PASSIVE),
-            control: String::from_utf8_lossy(name.unwrap_or_default()).into_owned(),
+            control: ControlName(raw.control),
             local_port: raw.local_port,
             remote_addr: contract::address(raw.family, raw.remote_addr),
             remote_port: raw.remote_port,

@@ -252,6 +252,32 @@ fn retransmissions_and_timeouts_are_those_of_the_wire() {
     assert!(any > 0, "nothing was lost: the test shows nothing");
 }
 
+/// Without timestamps an ACK of what was sent twice gives no RTT sample: where it is a transfer's last, nothing of the
+/// stack's tells us.
+#[test]
+fn without_timestamps_records_say_what_the_wire_says_all_the_same() {
+    let Some(mut stage) = native_stage("10mbit", 80, 15) else {
+        return;
+    };
+    let client = stage.lane.emulation.client();
+    client.set_sysctl("net.ipv4.tcp_timestamps", "0").unwrap();
+    stage.policy.apply(&policy_of(vec![rule(1, None)])).unwrap();
+    let mut any = 0;
+    for control in ["cubic", "bbr", "reno"] {
+        stage.lane.server_uses(control);
+        let mut client = stage.lane.connect();
+        // Sizes at whose ends slow start has overflown the queue, with whatever is repaired last.
+        for bytes in [60_000, 70_000, 80_000, 90_000] {
+            client.fetch(bytes);
+            let records = stage.records(1);
+            assert_equal(&records[0], &seen(&stage.lane.wire(&client)));
+            assert_eq!(records[0].bytes, bytes as u64);
+            any += records[0].retransmitted_pkts;
+        }
+    }
+    assert!(any > 0, "nothing was lost: the test shows nothing");
+}
+
 #[test]
 fn ipv6_is_recorded_alike() {
     let Some(mut stage) = native_stage("20mbit", 20, 400) else {
@@ -280,6 +306,35 @@ fn a_connection_that_is_broken_off_leaves_an_incomplete_record() {
     let records = stage.records(1);
     assert!(!records[0].complete);
     assert!(records[0].bytes >= 10_000 && records[0].bytes < 2_000_000);
+}
+
+/// On loopback the ACK comes before the stack has counted the packet as sent.
+#[test]
+fn a_transfer_to_the_same_machine_is_recorded_though_it_is_acknowledged_while_it_is_sent() {
+    let Some(mut stage) = native_stage("20mbit", 30, 400) else {
+        return;
+    };
+    stage.policy.apply(&policy_of(vec![rule(1, None)])).unwrap();
+    let server = stage.lane.emulation.server();
+    let listener = inside(&stage.cgroup, || {
+        server
+            .run(|| std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap())
+            .unwrap()
+    });
+    let to = listener.local_addr().unwrap();
+    for _ in 0..20 {
+        let mut client = server.run(|| TcpStream::connect(to).unwrap()).unwrap();
+        let (mut accepted, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut accepted, &[b'x'; 20_000]).unwrap();
+        client.read_exact(&mut [0; 20_000]).unwrap();
+        drop(accepted);
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).unwrap();
+        drop(client);
+        let record = &stage.records(1)[0];
+        assert_eq!((record.bytes, record.complete), (20_000, true));
+        assert!(record.end_ns >= record.start_ns, "{record:?}");
+    }
 }
 
 #[test]

@@ -13,5 +13,7 @@ mod store;
 
 pub use clock::Now;
 pub use place::default_file;
-pub use site::{Local, Site, SiteConfig, SiteState, SiteStatus, SiteUrl, SiteUrlError};
+pub use site::{
+    Local, Site, SiteConfig, SiteError, SitePaths, SiteState, SiteStatus, SiteUrl, SiteUrlError,
+};
 pub use store::{Store, StoreError};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use headstart_core::{MemoryParams, Path};
 use headstart_kernel::{KernelError, Lesson, Prefix, PrefixLengths};
-use headstart_memory::{Local, Site, SiteConfig, SiteState, SiteUrl};
+use headstart_memory::{Local, Site, SiteConfig, SitePaths, SiteState, SiteUrl};
 use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};
 use support::*;
@@ -489,6 +489,36 @@ fn keys_of_another_kind_are_refused_until_they_are_gone() {
     assert!(why.contains("WRONGTYPE"), "{why}");
     store.say(&["DEL", "headstart:1:site"]);
     second.gets_to_know(A, 40);
+}
+
+#[test]
+fn whoever_looks_sees_all_that_is_in_the_store_and_changes_nothing() {
+    if skipped() {
+        return;
+    }
+    let store = Store::start();
+    let url = SiteUrl::parse(&store.url(), None).unwrap();
+    assert_eq!(SitePaths::read(&url).unwrap(), SitePaths::default());
+    let server = Server::of(&store);
+    for number in 0..1200 {
+        server.learns(&format!("10.{}.{}.0/24", number / 256, number % 256), 20);
+    }
+    server.learns("10.9.9.9/32", 77);
+    server.learns("10.8.8.8/32", 30);
+    let known = |count: usize| SitePaths::read(&url).unwrap().paths.len() == count;
+    assert!(eventually(|| known(1202)));
+    server.forgets("10.8.8.8/32");
+    assert!(eventually(|| known(1201)));
+    store.say(&["HSET", "headstart:1:paths", "10.1.2.0/24", "nonsense"]);
+    let before = store.say(&["HGETALL", "headstart:1:paths"]);
+    let site = SitePaths::read(&url).unwrap();
+    assert_eq!((site.paths.len(), site.rejected), (1200, 1));
+    let host = site
+        .paths
+        .iter()
+        .find(|entry| entry.prefix.bits() == Some(32));
+    assert_eq!(host.unwrap().path.cwnd_pkts, 77);
+    assert_eq!(before, store.say(&["HGETALL", "headstart:1:paths"]));
 }
 
 #[test]

@@ -372,8 +372,9 @@ def _lost(source: Source, lost: tuple[int, int] | None) -> Check:
         listed = ", ".join(source.missing[:3]) + (", ..." if len(source.missing) > 3 else "")  # noqa: PLR2004 (as many as are listed)
         words = f"{len(source.missing)} files are missing between those that are there: {listed}"
         return Check("lost", title, State.WARNING, words)
+    lost = lost or source.lost
     if lost is None:
-        words = "no file is missing; what the kernel or a full disk lost, `headstart status --json` says: give it with --status"
+        words = "no file is missing; what the kernel or a full disk lost, some file does not say, but `headstart status --json`: give it with --status"
         return Check("lost", title, State.UNKNOWN, words)
     gone, made = lost
     share = gone / max(gone + made, 1)

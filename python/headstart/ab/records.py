@@ -4,6 +4,7 @@ import glob
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ REMOTE = ("s3://", "gs://", "gcs://", "az://", "azure://", "abfs://", "abfss://"
 
 _NAME = re.compile(r"transfers-\w+-(?P<pid>\d+)-(?P<number>\d+)\.parquet$")
 _MAGIC = b"PAR1"
+_LOST = ("headstart.lost", "headstart.dropped")
+"""Of a file's metadata: how many records found no room in the kernel, or on the disk."""
 
 
 class RecordsError(Exception):
@@ -54,10 +57,13 @@ class Source:
     Attributes:
         files: Paths and URLs, in order.
         missing: Files of which the names of the others tell that they were there.
+        lost: Records that the files say are in none, and those that are in them. None where some
+            file does not say: of a killed daemon, an earlier version, or in a bucket.
     """
 
     files: tuple[str, ...]
     missing: tuple[str, ...]
+    lost: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +146,7 @@ def find(names: list[str]) -> Source:
         files += [file for file in _files_of(name) if file not in files]
     for file in files:
         _look_into(file)
-    return Source(tuple(files), _missing(files))
+    return Source(tuple(files), _missing(files), _lost(files))
 
 
 def _files_of(name: str) -> list[str]:
@@ -226,6 +232,25 @@ def _missing(files: list[str]) -> tuple[str, ...]:
         for number in range(min(found), max(found))
         if number not in set(found)
     )
+
+
+def _lost(files: list[str]) -> tuple[int, int] | None:
+    # polars reads the metadata of local files alone.
+    if any(file.startswith(REMOTE) for file in files):
+        return None
+    gone, made = 0, 0
+    for file in files:
+        says = _or_fail(file, partial(pl.read_parquet_metadata, file))
+        counts = [says.get(key, "") for key in _LOST]
+        if not all(count.isdecimal() for count in counts):
+            return None
+        gone += sum(int(count) for count in counts)
+        made += _or_fail(file, partial(_rows, file))
+    return gone, made
+
+
+def _rows(file: str) -> int:
+    return int(pl.scan_parquet(file).select(pl.len()).collect().item())
 
 
 def load(

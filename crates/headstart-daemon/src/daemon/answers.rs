@@ -5,7 +5,7 @@ use std::io;
 use headstart_kernel::Counter;
 use serde_json::{Value, json};
 
-use super::start::{check, first_slice};
+use super::start::{check, first_slice, mark};
 use super::{Daemon, DaemonError, ROUND_NS, now_ns};
 use crate::config::Config;
 use crate::explain;
@@ -48,6 +48,9 @@ impl Daemon {
                         restart, or leave them as they were"
                     .to_owned(),
             });
+        }
+        if self.marks.is_empty() {
+            self.marks = mark(&self.kernel, &config)?;
         }
         let judged = |config: &Config| {
             let (guard, rules) = (config.guard, config.rules.clone());

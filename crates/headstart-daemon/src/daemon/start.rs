@@ -10,7 +10,7 @@ use headstart_core::{Params, Startup};
 use headstart_kernel::{Attachment, Kernel, Options, Policy};
 
 use super::{Daemon, DaemonError, now_ns, system, wall_now};
-use crate::config::Config;
+use crate::config::{Action, ArmConfig, Config};
 use crate::kept::OffRules;
 use crate::memory::Memory;
 use crate::rules::{Numbers, resolve};
@@ -87,7 +87,7 @@ impl Daemon {
         };
         let kernel = Kernel::load(&options)?;
         let memory = Memory::load(&config.memory, &kernel);
-        let marks = mark(&kernel, config.marking.devices.as_deref())?;
+        let marks = mark(&kernel, &config)?;
         let cgroup = attachment_point(&config)?;
         let mut policy = Policy::attach(&kernel, &cgroup)?;
         let mut numbers = Numbers::default();
@@ -102,7 +102,7 @@ impl Daemon {
             slices,
             config,
             policy,
-            _marks: marks,
+            marks,
             kernel,
             memory,
             resolved,
@@ -157,7 +157,15 @@ fn attachment_point(config: &Config) -> Result<PathBuf, DaemonError> {
     })
 }
 
-fn mark(kernel: &Kernel, named: Option<&[String]>) -> Result<Vec<Attachment>, DaemonError> {
+/// Puts the marker on the devices where a rule names a start-up that marks: every packet of a device would pass it.
+pub(super) fn mark(kernel: &Kernel, config: &Config) -> Result<Vec<Attachment>, DaemonError> {
+    let marks =
+        |arm: ArmConfig| matches!(arm.action, Action::Startup(params) if params.startup().marks());
+    let mut arms = config.rules.iter().flat_map(|rule| config.arms(rule));
+    if !arms.any(marks) {
+        return Ok(Vec::new());
+    }
+    let named = config.marking.devices.as_deref();
     let marker = kernel.marker()?;
     let mut marks = Vec::new();
     let there = nix::net::if_::if_nameindex().map_err(|error| system("listing devices", error))?;

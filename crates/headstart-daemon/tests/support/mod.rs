@@ -59,7 +59,7 @@ pub fn row(number: u32) -> Row {
         peer_limited: false,
         path_hit: false,
         passive: true,
-        control: "su_standard".to_owned(),
+        control: "su_standard".into(),
         local_port: 443,
         remote_addr: "203.0.113.77".parse().unwrap(),
         remote_port: 50_000,

@@ -7,6 +7,7 @@
 mod exchange;
 mod link;
 mod merge;
+mod reading;
 mod text;
 
 use std::fs;
@@ -22,6 +23,7 @@ pub use exchange::Local;
 use exchange::{Exchange, ExchangeError};
 use link::{Link, LinkError};
 pub use link::{SiteUrl, SiteUrlError};
+pub use reading::{SiteError, SitePaths};
 use text::Limits;
 
 /// How often the site is looked at.

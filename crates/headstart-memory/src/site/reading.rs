@@ -17,7 +17,7 @@ const MOST_WINDOW_PKTS: u32 = 65_535;
 #[derive(Debug, thiserror::Error)]
 #[error("{url}: {cause}; check the address, the password and that the store runs")]
 pub struct SiteError {
-    url: SiteUrl,
+    url: Box<SiteUrl>,
     cause: LinkError,
 }
 
@@ -37,7 +37,7 @@ impl SitePaths {
     /// When the store does not answer, or refuses.
     pub fn read(url: &SiteUrl) -> Result<SitePaths, SiteError> {
         let failed = |cause| SiteError {
-            url: url.clone(),
+            url: Box::new(url.clone()),
             cause,
         };
         let limits = Limits {

@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use headstart_core::INFINITE_SSTHRESH;
 use headstart_kernel::{LiveMemory, PathEntry, Prefix};
-use headstart_memory::{Now, Store};
+use headstart_memory::{Now, SitePaths, SiteUrl, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -22,13 +22,20 @@ use crate::output::{self, Table};
   headstart paths list
   headstart paths show 10.77.1.2         the entry that answers for this address, in full
   headstart paths forget 10.77.0.0/16    also all that lies in it
-  headstart paths export > paths.json; headstart paths import paths.json")]
+  headstart paths export > paths.json; headstart paths import paths.json
+  headstart paths list --url redis://:PASSWORD@10.0.0.9/0     what the site knows")]
 pub(crate) struct PathsArgs {
     #[command(subcommand)]
     verb: Verb,
     /// The saved memory.
     #[arg(long, value_name = "FILE", global = true)]
     memory: Option<PathBuf>,
+    /// The memory of a site, to list, show or export it: redis://[:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// for TLS.
+    #[arg(long, value_name = "URL", global = true, conflicts_with = "memory")]
+    url: Option<String>,
+    /// Who may vouch for the certificate of the site's store (PEM); default: the system's.
+    #[arg(long, value_name = "FILE", global = true, requires = "url")]
+    authorities: Option<PathBuf>,
     /// Print one JSON document.
     #[arg(long, global = true)]
     json: bool,
@@ -69,7 +76,7 @@ const SCHEMA: u32 = 1;
 struct Document {
     schema: u32,
     verb: String,
-    /// `live` or `saved`.
+    /// `live`, `saved` or `site`.
     source: String,
     paths: Vec<PathEntry>,
 }
@@ -80,10 +87,14 @@ struct Memory {
     live: Option<LiveMemory>,
     saved: Option<Store>,
     file: Option<PathBuf>,
+    site: Option<SiteUrl>,
 }
 
 impl Memory {
     fn open(args: &PathsArgs) -> Result<Memory, Failure> {
+        if let Some(url) = &args.url {
+            return Memory::of_site(url, args);
+        }
         // --memory FILE asks for that file, whatever runs.
         let live = match args.memory {
             None => LiveMemory::find(),
@@ -99,14 +110,46 @@ impl Memory {
             }
             Err(error) => return Err(Failure::Run(error.into())),
         };
-        Ok(Memory { live, saved, file })
+        Ok(Memory {
+            live,
+            saved,
+            file,
+            site: None,
+        })
+    }
+
+    /// Its servers would tell again what was forgotten there, and take what was imported for a lesson of the path.
+    fn of_site(url: &str, args: &PathsArgs) -> Result<Memory, Failure> {
+        if matches!(args.verb, Verb::Forget { .. } | Verb::Import { .. }) {
+            return Err(Failure::Usage(anyhow!(
+                "a site's memory can be listed, shown and exported with --url; forget and import change this machine's"
+            )));
+        }
+        let site = SiteUrl::parse(url, args.authorities.as_deref());
+        Ok(Memory {
+            live: None,
+            saved: None,
+            file: None,
+            site: Some(site.map_err(|error| Failure::Usage(error.into()))?),
+        })
     }
 
     fn source(&self) -> &'static str {
-        if self.live.is_some() { "live" } else { "saved" }
+        match (&self.site, &self.live) {
+            (Some(_), _) => "site",
+            (None, Some(_)) => "live",
+            (None, None) => "saved",
+        }
     }
 
     fn paths(&self) -> Result<Vec<PathEntry>, Failure> {
+        if let Some(url) = &self.site {
+            let site = SitePaths::read(url).map_err(anyhow::Error::from)?;
+            if site.rejected > 0 {
+                tracing::warn!("{url}: {} entries are none, and left out", site.rejected);
+            }
+            return Ok(site.paths);
+        }
         let mut paths = match (&self.live, &self.saved) {
             (Some(live), _) => live.paths().map_err(anyhow::Error::from)?,
             (None, Some(saved)) => saved.load(&Now::here()).map_err(anyhow::Error::from)?,

@@ -5,11 +5,13 @@
 
 mod support;
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -165,6 +167,108 @@ fn a_full_disk_is_told_traffic_goes_on_and_the_records_are_written_when_there_is
     assert!(!fails());
     assert!(stage.end(Signal::SIGTERM).success());
     assert_eq!(rows_in(disk.at.path()), 5);
+}
+
+/// A cgroup whose processes may ask for no more memory: the next page that one needs is one too many. cgroup v2, or v1
+/// where the machine has its memory controller there.
+struct NoMemory {
+    at: PathBuf,
+    v2: bool,
+}
+
+impl NoMemory {
+    /// `None` where the memory controller is in neither.
+    fn new() -> Option<NoMemory> {
+        let root = headstart_kernel::cgroup_root().unwrap();
+        let has = |file: &str| {
+            let controllers = fs::read_to_string(root.join(file)).unwrap_or_default();
+            controllers.split_whitespace().any(|name| name == "memory")
+        };
+        let v2 = has("cgroup.controllers");
+        if v2 && !has("cgroup.subtree_control") {
+            fs::write(root.join("cgroup.subtree_control"), "+memory").unwrap();
+        }
+        let v1 = PathBuf::from("/sys/fs/cgroup/memory");
+        if !v2 && !v1.join("memory.limit_in_bytes").exists() {
+            return None;
+        }
+        let name = format!("headstart-no-memory-{}", std::process::id());
+        let at = if v2 { root } else { v1 }.join(name);
+        fs::create_dir(&at).unwrap();
+        Some(NoMemory { at, v2 })
+    }
+
+    fn holds(&self, pid: nix::unistd::Pid) {
+        let limit = ["memory.limit_in_bytes", "memory.max"][usize::from(self.v2)];
+        fs::write(self.at.join(limit), "4096").unwrap();
+        fs::write(self.at.join("cgroup.procs"), pid.to_string()).unwrap();
+    }
+
+    /// How many processes the kernel has ended for it.
+    fn kills(&self) -> u32 {
+        let events = ["memory.oom_control", "memory.events"][usize::from(self.v2)];
+        let text = fs::read_to_string(self.at.join(events)).unwrap();
+        let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        kills.unwrap().trim().parse().unwrap()
+    }
+}
+
+impl Drop for NoMemory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.at);
+    }
+}
+
+#[test]
+fn out_of_memory_the_kernel_ends_the_daemon_connections_live_on_and_what_was_recorded_is_kept() {
+    let _lock = one_at_a_time();
+    if skipped() {
+        return;
+    }
+    let Some(memory) = NoMemory::new() else {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: there is no memory controller");
+        return;
+    };
+    let mut stage = Stage::new(WEB);
+    stage.start();
+    let mut pair = stage.connect();
+    for _ in 0..5 {
+        Stage::transfer(&mut pair, 20_000);
+        // Until its last ACK is back: what is sent before belongs to the same transfer.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(
+        eventually(|| stage.status()["records"]["written"] == 5),
+        "{}",
+        stage.status()
+    );
+    memory.holds(stage.pid());
+    let pair = RefCell::new(pair);
+    assert!(
+        eventually(|| {
+            Stage::transfer(&mut pair.borrow_mut(), 20_000);
+            // A request needs memory for its connection.
+            let _ = stage.told("top", &["--once"]);
+            memory.kills() > 0
+        }),
+        "{}",
+        stage.log()
+    );
+    let status = stage.daemon.take().unwrap().wait().unwrap();
+    assert_eq!(status.signal(), Some(Signal::SIGKILL as i32));
+    assert_eq!(memory.kills(), 1);
+
+    Stage::transfer(&mut pair.borrow_mut(), 200_000);
+    if !has_struct_ops_links() {
+        headstart(&["doctor", "--clean"]).status().unwrap();
+    }
+    assert!(eventually(|| registered().is_empty()));
+    stage.start();
+    // What was recorded less than a second before may be missing.
+    assert!(rows_in(&stage.records()) >= 5);
+    Stage::transfer(&mut stage.connect(), 20_000);
+    assert!(eventually(|| stage.status()["records"]["recorded"] == 1));
+    assert!(stage.end(Signal::SIGTERM).success());
 }
 
 #[test]

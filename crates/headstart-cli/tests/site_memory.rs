@@ -21,6 +21,7 @@ use headstart_path::{Emulation, LinkConfig, PathConfig};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use support::stage::inside;
 use support::*;
 
 const PORT: u16 = 8080;
@@ -197,6 +198,22 @@ impl Stage {
         });
     }
 
+    /// What `headstart paths` says of the site's memory.
+    fn site_paths(&self, words: &[&str]) -> (bool, String) {
+        let file = self.dir.path().join("paths");
+        let mut command = headstart(&["paths", "--url", Stage::url()]);
+        command.args(words).stdout(File::create(&file).unwrap());
+        command.stderr(File::create(self.dir.path().join("paths-log")).unwrap());
+        let mut child = self.path.server().spawn(command).unwrap();
+        let done = child.wait().unwrap().success();
+        let file = if done {
+            file
+        } else {
+            self.dir.path().join("paths-log")
+        };
+        (done, fs::read_to_string(file).unwrap())
+    }
+
     fn explained(&self, addr: &str) -> String {
         self.told("explain", &[addr, "--port", "8080"]).unwrap()
     }
@@ -209,22 +226,6 @@ impl Drop for Stage {
             let _ = process.wait();
         }
     }
-}
-
-/// With this process in the cgroup: the sockets that it opens there are the cgroup's.
-fn inside<T>(cgroup: &Cgroup, make: impl FnOnce() -> T) -> T {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = own
-        .lines()
-        .find_map(|line| line.strip_prefix("0::"))
-        .unwrap();
-    let root = cgroup.path().parent().unwrap();
-    let pid = std::process::id().to_string();
-    fs::write(cgroup.path().join("cgroup.procs"), &pid).unwrap();
-    let made = make();
-    let back = root.join(own.trim_start_matches('/')).join("cgroup.procs");
-    fs::write(back, &pid).unwrap();
-    made
 }
 
 #[test]
@@ -297,6 +298,22 @@ fn a_daemon_shares_what_it_learns_and_takes_no_notice_of_a_store_in_trouble() {
     let capped = || stage.explained("203.0.113.9").contains("window 2000 pkts");
     assert!(eventually(capped), "{}", stage.explained("203.0.113.9"));
 
+    // Anybody with the password can look at what the site knows, as it stands there.
+    let (done, listed) = stage.site_paths(&["list"]);
+    assert!(
+        done && listed.contains("10.77.24.0/24") && listed.contains("(site memory)"),
+        "{listed}"
+    );
+    let (_, shown) = stage.site_paths(&["show", "203.0.113.9", "--json"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["source"], "site");
+    assert_eq!(shown["paths"][0]["path"]["cwnd_pkts"], 60_000);
+    let (done, refused) = stage.site_paths(&["forget", "--all"]);
+    assert!(
+        !done && refused.contains("can be listed, shown and exported"),
+        "{refused}"
+    );
+
     // The store hangs: connections come and go as ever, and it is said.
     signal(&stage.store, Signal::SIGSTOP);
     stage.site_gets("unreachable");
@@ -306,6 +323,12 @@ fn a_daemon_shares_what_it_learns_and_takes_no_notice_of_a_store_in_trouble() {
     let status = stage.told("status", &[]).unwrap();
     assert!(status.contains("NOT SHARED: no answer"), "{status}");
     assert!(!status.contains("of-the-site"), "{status}");
+    let (done, refused) = stage.site_paths(&["list"]);
+    assert!(
+        !done && refused.contains("redis://127.0.0.1:6399/0: no answer"),
+        "{refused}"
+    );
+    assert!(!refused.contains("of-the-site"), "{refused}");
     assert!(
         stage
             .log()

@@ -50,7 +50,7 @@ fn emulation() -> Emulation {
 }
 
 /// With this process in the cgroup: the sockets that it opens there are the cgroup's.
-fn inside<T>(cgroup: &Cgroup, make: impl FnOnce() -> T) -> T {
+pub fn inside<T>(cgroup: &Cgroup, make: impl FnOnce() -> T) -> T {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap();
     let own = own
         .lines()

@@ -17,7 +17,8 @@ const MOST_WINDOW_PKTS: u32 = 65_535;
 #[derive(Debug, thiserror::Error)]
 #[error("{url}: {cause}; check the address, the password and that the store runs")]
 pub struct SiteError {
-    url: Box<SiteUrl>,
+    /// Without the password.
+    url: String,
     cause: LinkError,
 }
 
@@ -37,7 +38,7 @@ impl SitePaths {
     /// When the store does not answer, or refuses.
     pub fn read(url: &SiteUrl) -> Result<SitePaths, SiteError> {
         let failed = |cause| SiteError {
-            url: Box::new(url.clone()),
+            url: url.to_string(),
             cause,
         };
         let limits = Limits {

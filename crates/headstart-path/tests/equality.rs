@@ -7,6 +7,8 @@ mod common;
 
 use std::collections::HashMap;
 use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
 
 use common::{start_or_skip, symmetric, transfer};
 use headstart_link::{Link, Packet};
@@ -124,6 +126,9 @@ fn virtual_ends(config: &LinkConfig, began_ns: u64, arrivals: &[PacketRecord]) -
     ends
 }
 
+/// Longer than any path here holds a packet.
+const SETTLING: Duration = Duration::from_millis(500);
+
 /// Real traffic: TCP, and a flood of datagrams of which every other one has low priority and some
 /// understand congestion marks. Then the same arrivals again.
 fn the_same_fates(config: PathConfig) {
@@ -146,6 +151,8 @@ fn the_same_fates(config: PathConfig) {
             .unwrap();
     }
     transfer(&emulation, emulation.server().addr_v4().into(), 400_000);
+    // What is still on its way has no end in the log.
+    thread::sleep(SETTLING);
     let report = emulation.stop().unwrap();
     let mut packets = emulation.take_packets();
     packets.sort_by_key(|packet| (packet.number, packet.is_copy));

@@ -8,7 +8,6 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use support::stage::*;
@@ -107,17 +106,7 @@ fn after_a_kill_connections_live_on_and_what_was_recorded_is_in_a_file_after_the
     }
     let mut stage = Stage::new(WEB);
     stage.start();
-    let mut pair = stage.connect();
-    for _ in 0..5 {
-        Stage::transfer(&mut pair, 20_000);
-        // Until its last ACK is back: what is sent before belongs to the same transfer.
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    assert!(
-        eventually(|| stage.status()["records"]["written"] == 5),
-        "{}",
-        stage.status()
-    );
+    let mut pair = stage.connect_and_record(5);
     stage.end(Signal::SIGKILL);
     Stage::transfer(&mut pair, 200_000);
     assert_eq!(rows_in(&stage.records()), 0);

@@ -231,17 +231,7 @@ fn out_of_memory_the_kernel_ends_the_daemon_connections_live_on_and_what_was_rec
     };
     let mut stage = Stage::new(WEB);
     stage.start();
-    let mut pair = stage.connect();
-    for _ in 0..5 {
-        Stage::transfer(&mut pair, 20_000);
-        // Until its last ACK is back: what is sent before belongs to the same transfer.
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    assert!(
-        eventually(|| stage.status()["records"]["written"] == 5),
-        "{}",
-        stage.status()
-    );
+    let pair = stage.connect_and_record(5);
     memory.holds(stage.pid());
     let pair = RefCell::new(pair);
     assert!(

@@ -15,7 +15,7 @@ pub use abi::{
     OPEN_END, ParamWords, Path, Phase, Proof, Recovery, StateWords, Verdict, WHY_ORDINARY_LOSS,
     WHY_SSTHRESH, why_help, why_name,
 };
-pub use memory::{Learnt, MemoryParams, learn};
+pub use memory::{Learnt, MemoryParams};
 pub use registry::{Param, ParamError, Params, Startup, UnknownStartup};
 pub use setting::{Assignment, Setting, SettingError};
 pub use startup::Connection;

@@ -92,11 +92,6 @@ impl MemoryParams {
     }
 }
 
-/// Folds a connection into what is remembered of its path, by the default parameters. True when `path` changed.
-pub fn learn(path: &mut Path, event: &Event, proof: Proof) -> bool {
-    MemoryParams::default().learn(path, event, proof) != Learnt::Nothing
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

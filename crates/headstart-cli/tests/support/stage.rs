@@ -13,6 +13,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::time::Duration;
 
 use headstart_kernel::Cgroup;
 use headstart_path::{Emulation, LinkConfig, PathConfig};
@@ -160,6 +161,19 @@ impl Stage {
             .unwrap();
         let (server, _) = self.listener.accept().unwrap();
         (client, server)
+    }
+
+    /// A connection of which `transfers` of 20 KB are written to the records.
+    pub fn connect_and_record(&self, transfers: u64) -> (TcpStream, TcpStream) {
+        let mut pair = self.connect();
+        for _ in 0..transfers {
+            Stage::transfer(&mut pair, 20_000);
+            // Until its last ACK is back: what is sent before belongs to the same transfer.
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        let written = eventually(|| self.status()["records"]["written"] == transfers);
+        assert!(written, "{}", self.status());
+        pair
     }
 
     pub fn transfer((client, server): &mut (TcpStream, TcpStream), bytes: usize) {

@@ -17,8 +17,8 @@ mod paced_growth;
 use std::collections::{BTreeMap, BTreeSet};
 
 use headstart_core::{
-    Connection, Event, EventKind, INFINITE_SSTHRESH, LossKind, Params, Path, Phase, Proof,
-    Recovery, Verdict, learn,
+    Connection, Event, EventKind, INFINITE_SSTHRESH, Learnt, LossKind, MemoryParams, Params, Path,
+    Phase, Proof, Recovery, Verdict,
 };
 
 /// TCP_RTO_MIN of Linux, in microseconds.
@@ -468,7 +468,8 @@ impl Stack {
         let proof = self.connection.proof(event);
         let before = self.path.unwrap_or_default();
         let mut after = before;
-        let changed = learn(&mut after, event, proof);
+        let learnt = MemoryParams::default().learn(&mut after, event, proof);
+        let changed = learnt != Learnt::Nothing;
         if changed {
             self.path = (after.cwnd_pkts > 0).then_some(after);
         }

@@ -183,8 +183,8 @@ EXPERIMENT = Experiment(
             number(0.86),
             dict.fromkeys(
                 (Verdict.PARTLY, Verdict.NOT),
-                "Standard slow start loses two products of packets here, too, but SACK repairs them while the link is full, and no timer "
-                "expires; in the paper its senders stood still (hy1)",
+                "Standard slow start loses two products of packets here, too, but SACK repairs them while the link is full; in "
+                "the paper its senders stood still (hy1)",
             ),
             dict.fromkeys((Verdict.PARTLY, Verdict.NOT), _REPAIRED),
         ),

@@ -253,8 +253,11 @@ impl Sender {
         }
     }
 
-    /// Without SACK a duplicate stood for a packet that came; now they are told apart.
-    fn take_without_sack(&mut self, news: &News) {
+    /// Without SACK a duplicate stood for a packet that came; now they are told apart. Nor does an acknowledgement of
+    /// something sent again say that what it covers beyond that has only come now: F-RTO cannot go by it (Linux:
+    /// tcp_clean_rtx_queue).
+    fn take_without_sack(&mut self, news: &mut News) {
+        news.original_came &= !news.resent_acked;
         let counted = self.duplicates.min(news.acked_pkts.saturating_sub(1));
         self.delivered_total = self
             .delivered_total

@@ -7,6 +7,9 @@ use super::ack::News;
 use super::{Context, Reduction, Sender, State, Undo};
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS_OUT, SACKED};
 
+/// RFC 5682, 2.1, step 3a.
+const FRTO_WINDOW_PKTS: u32 = 3;
+
 impl Sender {
     /// Returns whether what is thought lost may be sent again at once.
     pub(super) fn linux_ack(&mut self, ctx: &mut Context<'_>, news: &mut News) -> bool {
@@ -267,6 +270,7 @@ impl Sender {
                 // Step 3a: the loss was real.
                 if news.newly_sacked_pkts > 0 || news.is_duplicate {
                     self.frto = false;
+                    self.begin_resending();
                 }
             } else if news.advanced() && !recovered {
                 self.high = self.nxt;
@@ -282,6 +286,14 @@ impl Sender {
             return None;
         }
         Some(true)
+    }
+
+    /// F-RTO found that the loss was real. Without SACK nothing tells that the new data has left the network, and the
+    /// window has to have room beside it (RFC 5682, 2.1, step 3a: "no more than 3 * MSS"); Linux counts the duplicates.
+    fn begin_resending(&mut self) {
+        if !self.transport.uses_sack() && !self.is_linux() {
+            self.cwnd_pkts = self.cwnd_pkts.max(FRTO_WINDOW_PKTS);
+        }
     }
 
     /// RFC 3522 (Eifel): the timestamp says that it was the original that came.

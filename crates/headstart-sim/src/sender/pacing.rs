@@ -57,7 +57,8 @@ impl Sender {
         self.startup_rate().unwrap_or_else(|| self.stack_rate())
     }
 
-    /// tcp_update_pacing_rate of Linux: twice the window a round trip, 1.2 times from half of ssthresh.
+    /// tcp_update_pacing_rate of Linux: twice the window a round trip, 1.2 times from half of ssthresh. As there, a round
+    /// trip that was never measured does not divide: nothing is spaced before there is something to space it by.
     pub(super) fn stack_rate(&self) -> u64 {
         let percent = match self.cwnd_pkts < self.ssthresh_pkts / 2 {
             true => 200,
@@ -65,10 +66,8 @@ impl Sender {
         };
         let pkts = u64::from(self.cwnd_pkts.max(self.packets_out()));
         let bytes = pkts * u64::from(self.transport.mss_bytes);
-        match self.rtt.srtt_us() {
-            0 => 0,
-            srtt_us => bytes * percent * 10_000 / u64::from(srtt_us),
-        }
+        let srtt_us = self.rtt.srtt_us().max(1);
+        bytes * percent * 10_000 / u64::from(srtt_us)
     }
 
     /// Whether it is the pacing, and not the window, the peer or the application, that keeps more back than leaves at

@@ -352,24 +352,35 @@ const UNSETTLED: [&str; 2] = [
 ];
 
 /// What a snapshot holds of a summary: not the unsettled paths, and of each transfer the decisions until growth is the
-/// native control's for the first time, and the packets of the first round trips.
+/// native control's for the first time, and the packets of the first round trips. How long a transfer took that a
+/// start-up took up again after that follows from all of its estimates, each of which differs a little: it is not held.
 fn settled(summary: &str) -> Vec<String> {
     let (mut path_kept, mut handed_over) = (true, false);
-    let mut kept = Vec::new();
+    let mut transfer_at = None;
+    let mut kept: Vec<String> = Vec::new();
     for line in summary.lines() {
         let indent = line.len() - line.trim_start().len();
         match indent {
             0 => path_kept = !UNSETTLED.contains(&line),
-            2 => handed_over = false,
+            2 => (handed_over, transfer_at) = (false, path_kept.then_some(kept.len())),
             _ => {}
         }
         let decision = indent == 4 && line.contains(" cwnd ");
-        if path_kept && !(decision && handed_over) {
+        if decision && handed_over {
+            if let Some(transfer) = transfer_at.and_then(|at| kept.get_mut(at)) {
+                *transfer = without_time(transfer);
+            }
+        } else if path_kept {
             kept.push(first_round_trips(line));
         }
         handed_over |= decision && line.contains(" Native ");
     }
     kept
+}
+
+/// The head of a transfer without how long it took.
+fn without_time(head: &str) -> String {
+    head.split(": ").next().unwrap_or(head).to_owned()
 }
 
 /// A line of round trips, cut after those that are held; any other line as it is.
@@ -431,10 +442,13 @@ fn same_word(then: &str, now: &str) -> bool {
 #[test]
 fn a_snapshot_holds_but_for_what_two_builds_differ_by() {
     let then = "a path\n  cold 10 bytes: 100.4ms\n    packets 7, again 0\n    a round trip: 4 8 16 32 60 100\n    \
-        estimated SlowStart cwnd 425 ssthresh -\n    ssthresh Native cwnd 40 ssthresh 40\n    more Native cwnd 5";
+        estimated SlowStart cwnd 425 ssthresh -\n    ssthresh Native cwnd 40 ssthresh 40\n  \
+        cold 90 bytes: 700.4ms\n    ssthresh Native cwnd 30 ssthresh 30\n    more Native cwnd 5";
     let change = |what: &str, by: &str| differences_of(then, &then.replace(what, by)).len();
     assert_eq!(change("100.4ms", "101.8ms"), 0);
     assert_eq!(change("100.4ms", "104.0ms"), 1);
+    assert_eq!(change("700.4ms", "900.4ms"), 0);
+    assert_eq!(change("cold 90", "warm 90"), 1);
     assert_eq!(change("again 0", "again 2"), 0);
     assert_eq!(change("again 0", "again 3"), 1);
     assert_eq!(change("425", "436"), 0);

@@ -5,152 +5,15 @@
 
 mod support;
 
-use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use headstart_core::{MemoryParams, Path};
-use headstart_kernel::{KernelError, Lesson, Prefix, PrefixLengths};
-use headstart_memory::{Local, Site, SiteConfig, SitePaths, SiteState, SiteUrl};
+use headstart_core::MemoryParams;
+use headstart_kernel::Prefix;
+use headstart_memory::{SitePaths, SiteState, SiteUrl};
 use nix::sys::signal::Signal;
-use nix::time::{ClockId, clock_gettime};
 use support::*;
 
 const S: u64 = 1_000_000_000;
-
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap();
-    u64::try_from(Duration::from(now).as_nanos()).unwrap()
-}
-
-/// A server's memory without a kernel.
-#[derive(Clone, Default)]
-struct Table(Arc<Mutex<HashMap<Prefix, Lesson>>>);
-
-impl Local for Table {
-    fn now_ns(&self) -> u64 {
-        now_ns()
-    }
-
-    fn look(&self, each: &mut dyn FnMut(Lesson)) -> Result<(), KernelError> {
-        self.0.lock().unwrap().values().copied().for_each(each);
-        Ok(())
-    }
-
-    fn get(&self, prefix: Prefix) -> Result<Option<Lesson>, KernelError> {
-        Ok(self.0.lock().unwrap().get(&prefix).copied())
-    }
-
-    fn put(&self, lesson: &Lesson) -> Result<(), KernelError> {
-        self.0.lock().unwrap().insert(lesson.prefix, *lesson);
-        Ok(())
-    }
-}
-
-struct Server<S = Site> {
-    table: Table,
-    site: S,
-}
-
-impl Server {
-    fn of(store: &Store) -> Server {
-        Server::at(SiteUrl::parse(&store.url(), None).unwrap())
-    }
-
-    fn at(url: SiteUrl) -> Server {
-        Server::alone().joins(url, MemoryParams::default())
-    }
-
-    #[track_caller]
-    fn gets_to_know(&self, prefix: &str, cwnd_pkts: u32) {
-        let knows = eventually(|| self.window(prefix) == Some(cwnd_pkts));
-        assert!(knows, "{:?}, {:?}", self.entry(prefix), self.site.status());
-    }
-
-    #[track_caller]
-    fn gets_into(&self, state: SiteState) {
-        let there = eventually(|| self.site.status().state == state);
-        assert!(there, "{:?}", self.site.status());
-    }
-}
-
-impl Server<()> {
-    fn alone() -> Server<()> {
-        Server {
-            table: Table::default(),
-            site: (),
-        }
-    }
-
-    fn joins(self, url: SiteUrl, params: MemoryParams) -> Server {
-        let config = SiteConfig {
-            url,
-            params,
-            lengths_v4: PrefixLengths::new(vec![24, 32]),
-            lengths_v6: PrefixLengths::new(vec![48]),
-        };
-        let site = Site::share(config, self.table.clone()).unwrap();
-        Server {
-            table: self.table,
-            site,
-        }
-    }
-}
-
-impl<S> Server<S> {
-    /// As the kernel does: at once, whatever the store does.
-    fn learns(&self, prefix: &str, cwnd_pkts: u32) {
-        self.learns_at(prefix, cwnd_pkts, now_ns());
-    }
-
-    fn learns_at(&self, prefix: &str, cwnd_pkts: u32, learnt_ns: u64) {
-        let path = Path {
-            cwnd_pkts,
-            ssthresh_pkts: 50,
-            srtt_us: 60_000,
-            rttvar_us: 4_000,
-            min_rtt_us: 50_000,
-            rate_bytes_per_s: 1_000_000,
-            ending_mpkts: cwnd_pkts * 1000,
-            window_mean_mpkts: cwnd_pkts * 1000,
-            min_rtt_mean_us: 50_000,
-            samples: 1,
-            ended: 2,
-            ..Path::default()
-        };
-        let prefix = prefix.parse().unwrap();
-        self.table
-            .put(&Lesson {
-                prefix,
-                path,
-                learnt_ns,
-            })
-            .unwrap();
-    }
-
-    /// As the kernel does where a start from memory fails.
-    fn forgets(&self, prefix: &str) {
-        let lesson = Lesson {
-            prefix: prefix.parse().unwrap(),
-            path: Path::default(),
-            learnt_ns: now_ns(),
-        };
-        self.table.put(&lesson).unwrap();
-    }
-
-    fn entry(&self, prefix: &str) -> Option<Lesson> {
-        self.table.get(prefix.parse().unwrap()).unwrap()
-    }
-
-    /// `None`: not known, or forgotten.
-    fn window(&self, prefix: &str) -> Option<u32> {
-        let entry = self.entry(prefix);
-        entry
-            .map(|lesson| lesson.path.cwnd_pkts)
-            .filter(|pkts| *pkts > 0)
-    }
-}
 
 const A: &str = "10.1.2.0/24";
 const B: &str = "10.9.9.9/32";
@@ -467,7 +330,7 @@ fn garbage_in_the_store_is_counted_and_believed_by_nobody() {
         !shown.contains('\u{1b}') && !shown.contains('\n'),
         "{shown}"
     );
-    assert_eq!(second.table.0.lock().unwrap().len(), 1);
+    assert_eq!(second.paths(), 1);
     first.learns(B, 70);
     second.gets_to_know(B, 70);
     // What stands in a path's way is written over.
@@ -557,7 +420,7 @@ fn a_large_memory_is_shared_whole_and_told_once() {
     }
     let first = first.joins(url, MemoryParams::default());
     let second = Server::of(&store);
-    let whole = || second.table.0.lock().unwrap().len() == PATHS as usize;
+    let whole = || second.paths() == PATHS as usize;
     assert!(
         eventually(whole),
         "{:?} {:?}",

@@ -11,6 +11,7 @@ mod connection;
 mod memory;
 mod network;
 mod observe;
+mod out_of_order;
 mod packet;
 mod receive_window;
 mod receiver;

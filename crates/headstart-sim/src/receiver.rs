@@ -1,7 +1,6 @@
 //! The receiving end: what has come, and when it says so.
 
-use std::collections::VecDeque;
-
+use crate::out_of_order::OutOfOrder;
 use crate::packet::{Block, Blocks, MOST_BLOCKS};
 use crate::receive_window::{GrowingWindow, QuickAcks};
 use headstart_scenario::{AckSpec, ReceiverSpec, SackSpec, Transport, WindowSpec};
@@ -42,11 +41,8 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 pub(crate) struct Receiver {
     next: u64,
-    /// What came beyond it, in order; runs do not touch.
-    runs: VecDeque<Block>,
-    /// The runs that grew last, the last one first (RFC 2018, section 4).
-    recent: Blocks,
-    duplicate: Option<Block>,
+    /// What came beyond it.
+    beyond: OutOfOrder,
     acked: u64,
     quick: QuickAcks,
     /// When the delayed acknowledgement is due; `u64::MAX`: none waits.
@@ -65,9 +61,7 @@ impl Receiver {
     pub(crate) fn new(spec: &ReceiverSpec) -> Receiver {
         Receiver {
             next: 0,
-            runs: VecDeque::new(),
-            recent: Blocks::default(),
-            duplicate: None,
+            beyond: OutOfOrder::default(),
             acked: 0,
             quick: QuickAcks::default(),
             delayed_ns: u64::MAX,
@@ -117,7 +111,7 @@ impl Receiver {
             end,
         };
         if end <= self.next {
-            self.duplicate = Some(run);
+            self.beyond.came_twice(run);
             self.quick.enter();
             return Answer::Now;
         }
@@ -125,17 +119,17 @@ impl Receiver {
         if came.seq > self.next {
             self.keep(spec, run);
             if self.grows {
-                let end = self.runs.back().map_or(end, |last| last.end);
+                let end = self.beyond.end().unwrap_or(end);
                 self.window.keeps_ahead(end - self.next);
             }
             return self.answer_to_duplicate(now_ns, transport);
         }
-        let had_runs = !self.runs.is_empty();
-        self.next = end;
+        let had_runs = !self.beyond.is_empty();
+        self.next = match had_runs {
+            true => self.beyond.join(end),
+            false => end,
+        };
         self.duplicates = 0;
-        if had_runs {
-            self.take_runs();
-        }
         if self.grows {
             self.window.read(now_ns, self.next);
         }
@@ -170,14 +164,15 @@ impl Receiver {
         }
         let end = came.seq + u64::from(came.len_bytes);
         let touches = |run: &Block| came.seq <= run.end && run.start <= end;
-        let place = self.recent.iter().position(|run| touches(&run));
-        place.unwrap_or(usize::from(self.recent.len)) >= RUNS_TOLD_TOGETHER
+        let recent = self.beyond.recent();
+        let place = recent.iter().position(|run| touches(&run));
+        place.unwrap_or(usize::from(recent.len)) >= RUNS_TOLD_TOGETHER
     }
 
     /// A part of a gap is filled, and another is left: where that alone is no reason to acknowledge at once, Linux
     /// does so as for a duplicate, and counts it as the first of three (`__tcp_ack_snd_check`).
     fn count_partial_fill(&mut self, transport: &Transport) {
-        let is_reason = self.runs.is_empty()
+        let is_reason = self.beyond.is_empty()
             || self.quick.on()
             || self.next - self.acked > u64::from(transport.mss_bytes);
         if !is_reason && compresses(transport) {
@@ -220,87 +215,27 @@ impl Receiver {
         Answer::Later
     }
 
-    /// Keeps a run that came out of order.
-    fn keep(&mut self, spec: &ReceiverSpec, mut run: Block) {
-        if let SackSpec::UpToRuns(most) = spec.sack
-            && self.runs.len() > most as usize
-        {
-            self.discarded_pkts += 1;
-            return;
-        }
-        // The common places: the end of the last run, or beyond it.
-        let from = match self.runs.back() {
-            Some(last) if run.start > last.end => self.runs.len(),
-            Some(last) if run.start >= last.start => self.runs.len() - 1,
-            _ => self.runs.partition_point(|other| other.end < run.start),
-        };
-        let mut to = from;
-        while let Some(other) = self.runs.get(to) {
-            if other.start > run.end {
-                break;
+    /// Keeps a run that came out of order, if it may.
+    fn keep(&mut self, spec: &ReceiverSpec, run: Block) {
+        match spec.sack {
+            SackSpec::UpToRuns(most) if self.beyond.runs() > most as usize => {
+                self.discarded_pkts += 1;
             }
-            if other.start <= run.start && other.end >= run.end {
-                self.duplicate = Some(run);
-                let other = *other;
-                return self.remember(other);
-            }
-            run.start = run.start.min(other.start);
-            run.end = run.end.max(other.end);
-            to += 1;
+            _ => self.beyond.keep(run),
         }
-        match to - from {
-            0 => self.runs.insert(from, run),
-            1 => self.runs[from] = run,
-            _ => {
-                self.runs[from] = run;
-                self.runs.drain(from + 1..to);
-            }
-        }
-        self.remember(run);
-    }
-
-    /// `run` is the newest; those that it has swallowed are forgotten.
-    fn remember(&mut self, run: Block) {
-        let mut recent = Blocks::default();
-        recent.push(run);
-        for old in self.recent.iter() {
-            let swallowed = old.start >= run.start && old.end <= run.end;
-            if !swallowed {
-                recent.push(old);
-            }
-        }
-        self.recent = recent;
-    }
-
-    /// A gap is closed: the runs behind it are no longer out of order.
-    fn take_runs(&mut self) {
-        while let Some(run) = self.runs.front() {
-            if run.start > self.next {
-                break;
-            }
-            self.next = self.next.max(run.end);
-            self.runs.pop_front();
-        }
-        let next = self.next;
-        let mut recent = Blocks::default();
-        self.recent
-            .iter()
-            .filter(|run| run.start > next)
-            .for_each(|run| recent.push(run));
-        self.recent = recent;
     }
 
     /// What the acknowledgement that leaves now carries as SACK blocks; and whether the first of them
     /// reports a duplicate.
     pub(crate) fn blocks(&mut self, transport: &Transport) -> (Blocks, bool) {
-        let duplicate = self.duplicate.take();
+        let duplicate = self.beyond.take_duplicate();
         let runs = match transport.receiver.sack {
             _ if !transport.uses_sack() => return (Blocks::default(), false),
             SackSpec::Off => return (Blocks::default(), false),
-            SackSpec::UpToRuns(most) if self.runs.len() > most as usize => {
+            SackSpec::UpToRuns(most) if self.beyond.runs() > most as usize => {
                 return (Blocks::default(), false);
             }
-            SackSpec::On | SackSpec::UpToRuns(_) => self.recent,
+            SackSpec::On | SackSpec::UpToRuns(_) => *self.beyond.recent(),
         };
         // RFC 2018, section 3: the timestamps option leaves room for 3.
         let room = MOST_BLOCKS - usize::from(transport.timestamps);

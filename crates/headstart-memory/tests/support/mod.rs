@@ -1,5 +1,7 @@
 //! A store of one's own, on a free port of the loopback device.
 
+mod server;
+
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,8 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+pub(crate) use server::{Server, now_ns};
 
 /// As `make test` counts them.
 pub(crate) fn skipped() -> bool {

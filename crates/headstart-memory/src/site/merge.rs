@@ -91,15 +91,19 @@ fn at_the_same_time(ours: &Lesson, theirs: &Lesson, gain_pct: u32) -> Lesson {
     }
 }
 
-/// A deviation no less than either, nor than the one that a lesson at the other's mean would have made.
-fn spread(one: (u32, u32), other: (u32, u32), gain_pct: u32) -> u32 {
-    let widest = one.1.max(other.1);
+/// The deviation from the newer one's mean: no less than either had, and as large a part of the mean as a lesson at the
+/// larger mean makes of the smaller one. Which was learnt first, often nobody can tell: whether the path is believed
+/// must not hang on it.
+fn spread(newer: (u32, u32), older: (u32, u32), gain_pct: u32) -> u32 {
+    let widest = newer.1.max(older.1);
+    let smaller = newer.0.min(older.0);
     // A mean of 0: none was found.
-    if one.0 == 0 || other.0 == 0 {
+    if smaller == 0 {
         return widest;
     }
-    let apart = u64::from(one.0.abs_diff(other.0)) * u64::from(gain_pct) / 100;
-    widest.max(u32::try_from(apart).unwrap_or(u32::MAX))
+    let apart = u128::from(newer.0.abs_diff(older.0)) * u128::from(gain_pct) / 100;
+    let deviation = apart * u128::from(newer.0) / u128::from(smaller);
+    widest.max(u32::try_from(deviation).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -178,15 +182,19 @@ mod tests {
     #[test]
     fn two_that_disagree_at_the_same_time_make_an_entry_that_abstains() {
         let (large, small) = (lesson(S, 100), lesson(2 * S, 10));
-        for (ours, theirs) in [(&large, &small), (&small, &large)] {
+        let (late_large, early_small) = (lesson(2 * S, 100), lesson(S, 10));
+        // A quarter of the difference of 90 packets, as a part of 10.
+        for (ours, theirs, newer_pkts, dev_mpkts) in [
+            (&large, &small, 10, 22_500),
+            (&small, &large, 10, 22_500),
+            (&late_large, &early_small, 100, 225_000),
+            (&early_small, &late_large, 100, 225_000),
+        ] {
             let Merged::Tell(merged) = merge(Some(ours), false, theirs, GAIN) else {
                 panic!("not told");
             };
-            assert_eq!(merged.path.cwnd_pkts, 10, "the newer");
-            assert_eq!(
-                merged.path.window_dev_mpkts, 22_500,
-                "a quarter of 90 packets"
-            );
+            assert_eq!(merged.path.cwnd_pkts, newer_pkts);
+            assert_eq!(merged.path.window_dev_mpkts, dev_mpkts);
             assert!(merged.learnt_ns > theirs.learnt_ns + SLACK_NS);
             let mut path = merged.path;
             let why = MemoryParams::default().recall(&mut path, &Event::default());

@@ -15,6 +15,7 @@ mod machine;
 mod mailbox;
 mod modules;
 mod packages;
+mod place;
 
 pub use error::VirtualError;
 pub use files::GuestFiles;

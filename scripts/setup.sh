@@ -105,6 +105,7 @@ fi
 if wants test && [ "$(uname -m)" = x86_64 ]; then
 	want qemu-system-x86 "boots Debian's kernel in virtual time; without it make test-kernels is skipped" have qemu-system-x86_64
 	want xz-utils "unpacks that kernel" have xz
+	want zstd "unpacks kernels from 6.12 on" have zstd
 fi
 if wants lint test; then
 	want clang-format "format check of core/ and bpf/" have clang-format

@@ -217,7 +217,8 @@ run_kernel_tests() {
 	[ "$(uname -m)" = x86_64 ] || skip "the kernels are Debian's for x86-64, and this is $(uname -m)"
 	have qemu-system-x86_64 || skip "qemu-system-x86_64 is not there (Debian: apt-get install qemu-system-x86)"
 	[ ${#kernel_part[@]} -eq 0 ] || skip "clang, libelf or zlib is not there"
-	cargo build "${LOCKED[@]}" -p headstart-cli
+	# With the features that the other tests have compiled all crates with: for one crate alone they would be others.
+	cargo test "${LOCKED[@]}" --workspace --exclude headstart-python --test kernels --test exact --no-run
 	program=$TARGET/debug/headstart
 	export XDG_CACHE_HOME=$BUILD/cache
 	if ! said=$("$program" virtual fetch --package "$(debian_12_kernel)" 2>&1); then
@@ -225,8 +226,8 @@ run_kernel_tests() {
 		skip "Debian 12's kernel could not be fetched with apt: ${said##*$'\n'}"
 	fi
 	say "$said"
-	# Two machines at a time: two boots are compared with each other.
-	cargo test "${LOCKED[@]}" -p headstart-cli --test kernels -- --show-output --test-threads=2 >"$log" 2>&1 || code=$?
+	cargo test "${LOCKED[@]}" --workspace --exclude headstart-python --test kernels \
+		-- --show-output --test-threads=2 >"$log" 2>&1 || code=$?
 	grep -E '^(test |test result:)' "$log" || true
 	[ "$code" -eq 0 ] || sed -n '/^failures:$/,$p' "$log"
 	# shellcheck disable=SC2046 # three numbers, three arguments

@@ -47,6 +47,9 @@ pub(crate) struct CompareArgs {
         default_value = "kernel"
     )]
     on: Vec<On>,
+    /// With --on virtual: the beginning of the kernel's release; without, the newest that was fetched.
+    #[arg(long, value_name = "RELEASE")]
+    kernel: Option<String>,
     /// Only these of the scenario's paths.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     paths: Option<Vec<String>>,
@@ -113,6 +116,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
             ));
         }
         return in_guest::run(args, &scenario, &legs);
+    }
+    if args.kernel.is_some() {
+        return Err(usage(
+            "--kernel chooses among the kernels of `headstart virtual fetch`: add --on virtual",
+        ));
     }
     let done = work::run(args, &scenario, &legs)?;
     let document = &done.document;

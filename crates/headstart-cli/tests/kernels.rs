@@ -52,17 +52,14 @@ fn boot(commands: Vec<GuestCommand>, files: &GuestFiles) -> Finished {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The compiled test programs of headstart-kernel whose names cargo is given.
-fn kernel_tests(which: &[&str]) -> Vec<PathBuf> {
+/// The compiled test programs of headstart-kernel with these names. They are compiled as one of the workspace, as
+/// `cargo test --workspace` does it: on its own the crate has other features of its dependencies, and all of them
+/// would be compiled once more.
+fn kernel_tests(names: &[&str]) -> Vec<PathBuf> {
     let done = Command::new(env!("CARGO"))
-        .args([
-            "test",
-            "--no-run",
-            "--message-format=json",
-            "-p",
-            "headstart-kernel",
-        ])
-        .args(which)
+        .args(["test", "--no-run", "--message-format=json"])
+        .args(["--workspace", "--exclude", "headstart-python"])
+        .args(names.iter().flat_map(|name| ["--test", name]))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
@@ -75,7 +72,10 @@ fn kernel_tests(which: &[&str]) -> Vec<PathBuf> {
         .unwrap()
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["profile"]["test"] == true)
+        .filter(|message| {
+            message["profile"]["test"] == true
+                && names.iter().any(|name| message["target"]["name"] == *name)
+        })
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
         .collect()
 }
@@ -105,7 +105,7 @@ fn the_tests_of_the_live_kernel_pass() {
     let mut files = GuestFiles::new();
     let mut commands = Vec::new();
     let names = test_names();
-    let wanted: Vec<&str> = names.iter().flat_map(|name| ["--test", name]).collect();
+    let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
     for program in kernel_tests(&wanted) {
         files.program(&program, &program).unwrap();
         commands.push(GuestCommand::new([
@@ -150,7 +150,7 @@ fn test_names() -> Vec<String> {
 
 #[test]
 fn two_boots_agree_in_every_byte_and_with_the_snapshots() {
-    let programs = kernel_tests(&["--test", "exact"]);
+    let programs = kernel_tests(&["exact"]);
     let program = programs.first().unwrap();
     let mut files = GuestFiles::new();
     files.program(program, program).unwrap();
@@ -190,6 +190,8 @@ fn compare(temporary: &Path, out: &Path) -> Command {
             "compare",
             "--on",
             "virtual",
+            "--kernel",
+            SERIES,
             "--json",
             "tests/small.toml",
             "--out",

@@ -107,7 +107,12 @@ fn verifier_reason(warnings: &str) -> Option<&str> {
 
 /// libbpf prints to standard error by itself; its words go to the log instead (`HEADSTART_LOG=libbpf=debug`).
 fn redirect_libbpf() {
-    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |level, text| {
+    // It has thousands of words for the debugger, and to put them together takes a third of our part of a load.
+    let least = match tracing::enabled!(target: "libbpf", tracing::Level::TRACE) {
+        true => libbpf_rs::PrintLevel::Debug,
+        false => libbpf_rs::PrintLevel::Info,
+    };
+    libbpf_rs::set_print(Some((least, |level, text| {
         let text = text.trim_end();
         match level {
             libbpf_rs::PrintLevel::Warn => {

@@ -38,7 +38,7 @@ fn only_the_start_ups_that_were_asked_for_are_registered() {
 #[test]
 fn a_name_that_is_taken_is_refused_in_words() {
     let _lock = one_at_a_time();
-    let Some(_kernel) = kernel(&everything()) else {
+    let Some(_kernel) = kernel(&fast_start(&[])) else {
         return;
     };
     let refused = Kernel::load(&everything());
@@ -48,7 +48,7 @@ fn a_name_that_is_taken_is_refused_in_words() {
 #[test]
 fn a_transfer_goes_on_whole_when_the_start_ups_are_taken_away_in_its_middle() {
     let _lock = one_at_a_time();
-    let Some(loaded) = kernel(&everything()) else {
+    let Some(loaded) = kernel(&fast_start(&[])) else {
         return;
     };
     let lane = Lane::new(&loaded, 1, "20mbit", 40, 400);
@@ -71,7 +71,7 @@ fn with_recording_off_nothing_is_recorded() {
     let _lock = one_at_a_time();
     let quiet = Options {
         record_level: RecordLevel::Nothing,
-        ..everything()
+        ..fast_start(&[])
     };
     let Some(kernel) = kernel(&quiet) else { return };
     let lane = Lane::new(&kernel, 1, "20mbit", 20, 400);

@@ -5,6 +5,7 @@
 //! programs of this machine with their libraries. [`Machine`] boots the one with the other, has the commands of a
 //! [`Job`] carried out by [`guest`], which is the guest's first process, and brings back what they wrote.
 
+mod compressed;
 mod error;
 mod files;
 pub mod guest;
@@ -13,6 +14,8 @@ mod job;
 mod machine;
 mod mailbox;
 mod modules;
+mod packages;
+mod place;
 
 pub use error::VirtualError;
 pub use files::GuestFiles;

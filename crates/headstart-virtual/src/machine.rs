@@ -6,11 +6,10 @@ use std::ops::ControlFlow;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
@@ -21,6 +20,7 @@ use crate::files::GuestFiles;
 use crate::image::KernelImage;
 use crate::job::{CODES, JOB, Job, Orders, stderr_of, stdout_of};
 use crate::mailbox::{MAILBOX_BYTES, Mailbox};
+use crate::place::Place;
 
 const QEMU: &str = "qemu-system-x86_64";
 
@@ -112,7 +112,8 @@ impl Machine {
         self.write_initramfs(&initramfs, job, files)?;
         let mailbox = Mailbox::create(&shared).map_err(VirtualError::file(&shared))?;
         let stderr = File::create(&words).map_err(VirtualError::file(&words))?;
-        let mut command = self.command(&initramfs, &shared, &console);
+        let place = Place::take();
+        let mut command = self.command(&initramfs, &shared, &console, place.cpu);
         command.stderr(stderr);
         let mut running = Running(command.spawn().map_err(VirtualError::file(&self.qemu))?);
         let status = loop {
@@ -181,7 +182,13 @@ impl Machine {
     /// What makes it repeatable: one CPU of a fixed model, whose clock advances by 1 ns an instruction and jumps to
     /// the next timer where the guest would wait; no device whose answers take time of this machine; all random
     /// numbers from a fixed seed; a fixed date.
-    fn command(&self, initramfs: &Path, shared: &Path, console: &Path) -> Command {
+    fn command(
+        &self,
+        initramfs: &Path,
+        shared: &Path,
+        console: &Path,
+        cpu: Option<CpuSet>,
+    ) -> Command {
         // In an option's value qemu takes a comma for the end.
         let value = |path: &Path| path.to_string_lossy().replace(',', ",,");
         let mut command = Command::new(&self.qemu);
@@ -228,7 +235,6 @@ impl Machine {
             ))
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        let cpu = one_cpu();
         // SAFETY: between fork and exec it only makes system calls. It does not outlive us, whatever ends us.
         unsafe {
             command.pre_exec(move || {
@@ -238,19 +244,6 @@ impl Machine {
         }
         command
     }
-}
-
-/// One of the CPUs that we may use; machines side by side get different ones. None where they are not known.
-fn one_cpu() -> Option<CpuSet> {
-    static MACHINES: AtomicUsize = AtomicUsize::new(0);
-    let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
-    let cpus: Vec<usize> = (0..CpuSet::count())
-        .filter(|cpu| allowed.is_set(*cpu) == Ok(true))
-        .collect();
-    let turn = std::process::id() as usize + MACHINES.fetch_add(1, Ordering::Relaxed);
-    let mut one = CpuSet::new();
-    one.set(*cpus.get(turn % cpus.len().max(1))?).ok()?;
-    Some(one)
 }
 
 /// Puts qemu on one CPU, its main thread before the thread that executes the guest.

@@ -79,9 +79,9 @@ pub(crate) fn in_order<E>(
 /// `sch-fq.ko.xz` is `sch_fq`.
 fn module_name(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
-    let stem = file
-        .strip_suffix(".ko")
-        .or_else(|| file.strip_suffix(".ko.xz"))?;
+    let stem = [".ko", ".ko.xz", ".ko.zst"]
+        .iter()
+        .find_map(|end| file.strip_suffix(end))?;
     Some(stem.replace('-', "_"))
 }
 
@@ -129,6 +129,7 @@ mod tests {
     fn a_modules_name_is_its_files_with_underscores() {
         assert_eq!(module_name(Path::new("/m/sch-fq.ko.xz")).unwrap(), "sch_fq");
         assert_eq!(module_name(Path::new("/m/tun.ko")).unwrap(), "tun");
+        assert_eq!(module_name(Path::new("/m/tun.ko.zst")).unwrap(), "tun");
         assert_eq!(module_name(Path::new("/m/modules.order")), None);
     }
 }

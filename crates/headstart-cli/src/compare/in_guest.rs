@@ -25,7 +25,7 @@ pub(super) fn run(
     scenario: &Scenario,
     legs: &[Scenario],
 ) -> Result<(), Failure> {
-    let machine = machine(None)?;
+    let machine = machine(args.kernel.as_deref())?;
     let mut files = GuestFiles::new();
     files.installed("nginx", "nginx-light")?;
     files.installed("curl", "curl")?;

@@ -265,7 +265,7 @@ fn an_interrupt_ends_the_machine_and_leaves_nothing() {
     let temporary = directory.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
     let child = compare(&temporary, &out).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(300);
     while machines_in(&temporary) == 0 {
         assert!(Instant::now() < deadline, "no machine was started");
         thread::sleep(Duration::from_millis(20));

@@ -190,6 +190,7 @@ fn wrong_input_is_refused_with_the_place_and_exit_code_2() {
         ("--startups", "cubicc", "did you mean \"cubic\"?"),
         ("--repeat", "0", "at least 1"),
         ("--param", "su_fast_start.maxburst_pkts=99", "1 to 64"),
+        ("--kernel", "6.1", "add --on virtual"),
     ] {
         let output = headstart(&["compare"])
             .arg(&file)

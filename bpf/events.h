@@ -79,6 +79,7 @@ static __always_inline void snapshot(struct sock *sk, const struct hs_conn *conn
 		.recovery = recovery(sk),
 		.sack_ok = BPF_CORE_READ_BITFIELD(tp, rx_opt.sack_ok) & 1,
 		.cwnd_limited = cwnd_limited(tp),
+		.window_full = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) & 1,
 	};
 	ev->rto_us = ev->srtt_us + tp->rttvar_us;
 }

@@ -36,37 +36,10 @@ static __always_inline void set_pacing_rate(struct sock *sk, __u64 rate)
 	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
-/* Whether it is the pacing, and not the window, the peer or the application, that keeps more data
- * back than a connection may begin with at once (RFC 6928). In recovery ACKs let it out. The stack
- * remembers for a window that cwnd was what stopped it, in is_cwnd_limited. */
-static __always_inline int held_back(struct sock *sk, const struct su_event *ev)
-{
-	__u64 at_once_bytes = LINUX_UNPACED_PKTS * (__u64)ev->mss_bytes;
-	__u64 flight_bytes = ev->sent_bytes - ev->acked_bytes;
-
-	if (ev->kind == SU_EVENT_LOSS || ev->recovery != SU_RECOVERY_OPEN ||
-	    BPF_CORE_READ_BITFIELD(tcp(sk), is_cwnd_limited))
-		return 0;
-	return tcp(sk)->snd_cwnd > ev->inflight_pkts + LINUX_UNPACED_PKTS &&
-	       ev->unsent_bytes > at_once_bytes &&
-	       ev->peer_window_bytes > flight_bytes + at_once_bytes;
-}
-
 /* DEVIATES: from Fast Start 3.3.3, bursts of maxburst: above maxburst packets a millisecond TSO
  * autosizing builds larger ones, of one millisecond's data (tcp_tso_autosize). Without fq the
- * socket's own pacing does it; where fq is in use its status is left alone. The pacing is left on
- * until the window is acknowledged, unless the start-up owns slow start: native HyStart measures
- * its ACK trains by it. And it is left on, at the stack's rate, until nothing is held back by it:
- * the peer's window may have kept back a part of ours, which would leave as one burst.
+ * socket's own pacing does it; where fq is in use its status is left alone.
  */
-static __always_inline int is_paced_no_more(struct sock *sk, const struct su_event *ev,
-					    const struct su_verdict *v)
-{
-	if (v->phase == SU_PHASE_NATIVE)
-		return !held_back(sk, ev);
-	return v->phase == SU_PHASE_ARMED || v->owns_slow_start;
-}
-
 static __always_inline void apply_pacing(struct sock *sk, struct hs_conn *conn,
 					 const struct su_event *ev)
 {
@@ -82,7 +55,7 @@ static __always_inline void apply_pacing(struct sock *sk, struct hs_conn *conn,
 			conn->paced = 1;
 		}
 		set_pacing_rate(sk, v->pacing_bytes_per_s);
-	} else if (conn->paced && is_paced_no_more(sk, ev, v)) {
+	} else if (conn->paced && su_pacing_is_over(ev, v)) {
 		if (sk->sk_pacing_status == SK_PACING_NEEDED)
 			sk->sk_pacing_status = SK_PACING_NONE;
 		conn->paced = 0;

@@ -85,7 +85,8 @@ struct su_event {
 				 * listener; 0: none */
 	uint8_t handshake_lost; /* OPEN: the stack begins with 1, because the SYN or SYN-ACK was
 				   lost; a route may say 1, too */
-	uint8_t reserved[1];
+	uint8_t window_full;	/* cwnd itself is what stopped the last window's sending, with all
+				   of it in flight (Linux: tcp_sock.is_cwnd_limited) */
 };
 
 /* What is remembered of a path (TCP Fast Start 3.3.2: cwnd, ssthresh, srtt, rttvar, as they last

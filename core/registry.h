@@ -8,6 +8,7 @@
 #define SU_REGISTRY_H
 
 #include "base.h"
+#include "pacing.h"
 #include "path_memory.h"
 #include "standard.h"
 #include "fast_start.h"

@@ -62,6 +62,11 @@ struct su_proof su_native_proof(uint32_t alg, const union su_state *st, const st
 	return su_proof((enum su_alg)alg, st, ev);
 }
 
+uint32_t su_native_pacing_is_over(const struct su_event *ev, const struct su_verdict *v)
+{
+	return su_pacing_is_over(ev, v) != 0;
+}
+
 uint32_t su_native_path_learn(struct su_path *path, const struct su_memory_params *prm,
 			      const struct su_event *ev, struct su_proof proof)
 {

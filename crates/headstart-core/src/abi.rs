@@ -131,8 +131,9 @@ pub struct Event {
     /// OPEN: the stack begins with 1, because the SYN or SYN-ACK was lost.
     #[serde(default)]
     pub handshake_lost: u8,
-    #[serde(skip)]
-    pub reserved: [u8; 1],
+    /// cwnd itself is what stopped the last window's sending, with all of it in flight.
+    #[serde(default)]
+    pub window_full: u8,
 }
 
 /// What is remembered of a path (`struct su_path`).
@@ -304,6 +305,13 @@ impl Verdict {
         .find(|phase| *phase as u8 == self.phase)
     }
 
+    /// Whether the pacing that earlier verdicts asked for is over, when this one, which asks for none, has answered
+    /// `event` (`su_pacing_is_over`, `core/pacing.h`).
+    pub fn pacing_is_over(&self, event: &Event) -> bool {
+        // SAFETY: both point to live values of the C layout (sizes asserted on both sides); the C side keeps neither.
+        unsafe { su_native_pacing_is_over(event, self) != 0 }
+    }
+
     /// What the verdict says of the start-up's end.
     pub fn ending(&self) -> Ending {
         let sets_a_window = [WHY_INITIAL_WINDOW, WHY_RESTART_WINDOW].contains(&self.why);
@@ -383,6 +391,7 @@ unsafe extern "C" {
     );
     pub(crate) fn su_native_proof(alg: u32, state: *const StateWords, event: *const Event)
     -> Proof;
+    fn su_native_pacing_is_over(event: *const Event, verdict: *const Verdict) -> u32;
     pub(crate) fn su_native_path_learn(
         path: *mut Path,
         params: *const MemoryWords,

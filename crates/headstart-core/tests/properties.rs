@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use headstart_core::{
     Connection, Event, EventKind, Evidence, INFINITE_SSTHRESH, Learnt, MemoryParams, Params, Path,
-    Proof, Startup, why_name,
+    Proof, Startup, Verdict, why_name,
 };
 use model::oracle::{Oracle, judge_lesson, well_formed};
 use model::{Birth, Lesson, Packet, Stack, Step};
@@ -394,6 +394,39 @@ fn a_connection_that_opens_knows_nothing_of_the_one_before_it() {
             )
             .unwrap_or_else(|error| panic!("{startup:?}: {error}"));
     }
+}
+
+/// Where the pacing of a start ends while nothing is repaired, no more may leave at once than at a connection's
+/// beginning; unless the window was full, so that it held nothing back.
+#[test]
+fn what_pacing_has_held_back_may_not_leave_as_one_burst() {
+    let counts = (0u64..5000, 0u32..5000, 0u64..5000, 0u64..5000);
+    let strategy = (counts, any_event(), any::<bool>(), 100u32..9000);
+    runner(4)
+        .run(&strategy, |(counts, event, full, mss_bytes)| {
+            let (flight_pkts, cwnd_pkts, unsent_pkts, peer_pkts) = counts;
+            let mss = u64::from(mss_bytes);
+            let event = Event {
+                sent_bytes: flight_pkts * mss,
+                acked_bytes: 0,
+                inflight_pkts: u32::try_from(flight_pkts).unwrap(),
+                cwnd_pkts,
+                unsent_bytes: unsent_pkts * mss,
+                peer_window_bytes: u32::try_from(peer_pkts * mss).unwrap(),
+                mss_bytes,
+                window_full: u8::from(full),
+                ..event
+            };
+            let over = Verdict::default().pacing_is_over(&event);
+            let window_pkts = u64::from(cwnd_pkts).saturating_sub(flight_pkts);
+            let at_once_pkts = window_pkts
+                .min(unsent_pkts)
+                .min(peer_pkts.saturating_sub(flight_pkts));
+            let repairs = event.kind == EventKind::Loss as u8 || event.recovery != 0;
+            prop_assert_eq!(over, repairs || full || at_once_pkts <= 10, "{:?}", event);
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn any_memory_params() -> impl Strategy<Value = MemoryParams> {

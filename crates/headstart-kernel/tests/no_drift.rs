@@ -139,7 +139,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         cwnd_limited: rest.6,
         iw_pkts: rest.5 * 30,
         handshake_lost: u8::from(rest.3 == 1),
-        reserved: [0; 1],
+        window_full: rest.6,
     })
 }
 

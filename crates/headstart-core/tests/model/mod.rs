@@ -439,6 +439,7 @@ impl Stack {
             unsent_bytes: self.written.saturating_sub(self.next) * mss,
             peer_window_bytes: PEER_WINDOW_BYTES,
             cwnd_limited: u8::from(self.cwnd_pkts < 2 * self.peak_pkts),
+            window_full: u8::from(self.cwnd_pkts <= self.peak_pkts),
             handshake_lost: u8::from(
                 kind == EventKind::Open && self.birth.initial_window_pkts == 1,
             ),

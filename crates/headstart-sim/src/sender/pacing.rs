@@ -1,7 +1,7 @@
 //! When the next packet may leave, where packets are spaced.
 
 use super::Sender;
-use headstart_core::{Event, EventKind, Recovery};
+use headstart_core::{Event, Phase, Verdict};
 use headstart_scenario::PacingSpec;
 
 /// Linux paces none of a connection's first packets (tcp_update_skb_after_send).
@@ -70,19 +70,11 @@ impl Sender {
         bytes * percent * 10_000 / u64::from(srtt_us)
     }
 
-    /// Whether it is the pacing, and not the window, the peer or the application, that keeps more back than leaves at
-    /// once at a connection's beginning (`held_back`, bpf/verdicts.h). The papers' own stacks do not ask.
-    pub(super) fn is_held_back(&self, event: &Event) -> bool {
-        let at_once_bytes = UNPACED_PKTS * u64::from(event.mss_bytes);
-        let flight_bytes = event.sent_bytes - event.acked_bytes;
-        self.is_linux()
-            && self.paced
-            && event.kind != EventKind::Loss as u8
-            && event.recovery == Recovery::Open as u8
-            && !self.cwnd_limited
-            && u64::from(self.cwnd_pkts) > u64::from(event.inflight_pkts) + UNPACED_PKTS
-            && event.unsent_bytes > at_once_bytes
-            && u64::from(event.peer_window_bytes) > flight_bytes + at_once_bytes
+    /// Whether the pacing that earlier verdicts asked for ends with `verdict`, the answer to `event`, which asks for
+    /// none. The papers' own stacks do not ask what it holds back.
+    pub(super) fn pacing_ends(&self, event: &Event, verdict: &Verdict) -> bool {
+        let left = verdict.phase() == Some(Phase::Native);
+        !self.always_paced() && ((left && !self.is_linux()) || verdict.pacing_is_over(event))
     }
 
     pub(super) fn always_paced(&self) -> bool {

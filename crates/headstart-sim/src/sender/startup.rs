@@ -81,6 +81,7 @@ impl Sender {
             } as u8,
             sack_ok: u8::from(self.transport.uses_sack()),
             cwnd_limited: u8::from(self.window_is_used()),
+            window_full: u8::from(self.cwnd_limited),
             ..Event::default()
         }
     }
@@ -118,17 +119,12 @@ impl Sender {
                 self.note_slow_start_end(ctx.now_ns);
             }
         }
-        // Pacing is left on until the window is acknowledged, as in the kernel: HyStart goes by it. And until nothing
-        // is held back by it.
         if verdict.pacing_bytes_per_s > 0 {
             if !self.paced {
                 self.next_paced_ns = ctx.now_ns;
             }
             self.paced = true;
-        } else if matches!(verdict.phase(), Some(Phase::Native | Phase::Armed) | None)
-            && !self.always_paced()
-            && !(verdict.phase() == Some(Phase::Native) && self.is_held_back(event))
-        {
+        } else if self.paced && self.pacing_ends(event, &verdict) {
             self.paced = false;
             self.timers.pace_ns = u64::MAX;
         }

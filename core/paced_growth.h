@@ -18,7 +18,7 @@
 	P(clock_us, 0, 0, 100000, "us", "granularity of the clock that paces (4.2, 5); 0: exact")  \
 	P(first_round_only, 0, 0, 1, "switch",                                                     \
 	  "pace the first round trip only, then standard slow start (footnote 5)")                 \
-	P(max_window_pkts, 2000, 10, 1000000, "pkts",                                              \
+	P(max_window_pkts, 65535, 10, 1000000, "pkts",                                             \
 	  "no larger window from the start-up: the stack's slow start goes on from there")
 
 /* A round trip is a window acknowledged. DECISION: counted in packets and not by a position in the

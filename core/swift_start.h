@@ -25,6 +25,7 @@
 	P(delay_guard, 1, 0, 1, "switch",                                                          \
 	  "with slope_acks: estimate no more than by how much the burst lengthened the round "     \
 	  "trip")                                                                                  \
+	P(max_estimate_pkts, 2000, 10, 1000000, "pkts", "take no estimate for larger")             \
 	P(growth_percent, 150, 150, 200, "%",                                                      \
 	  "the window of a round trip to the one before (3.1)")                                    \
 	SU_PACED_GROWTH_PARAMS(P)
@@ -200,7 +201,8 @@ static inline uint32_t su_swift_start_part(const struct su_swift_start_state *st
 {
 	uint64_t window_pkts = pkts * st->rtt_us / (over_us * prm->gamma);
 
-	return window_pkts < prm->max_window_pkts ? (uint32_t)window_pkts : prm->max_window_pkts;
+	return window_pkts < prm->max_estimate_pkts ? (uint32_t)window_pkts
+						    : prm->max_estimate_pkts;
 }
 
 /* 2.3, ACK compression: where the ACKs have waited together, the time between them says nothing;
@@ -216,7 +218,7 @@ static inline uint32_t su_swift_start_by_delay(const struct su_swift_start_state
 
 	if (!prm->delay_guard || !prm->slope_acks || !ev->min_rtt_us || rtt_us <= ev->min_rtt_us ||
 	    rtt_us - ev->min_rtt_us > ~0u)
-		return prm->max_window_pkts;
+		return prm->max_estimate_pkts;
 	return su_swift_start_part(st, prm, pkts, rtt_us - ev->min_rtt_us);
 }
 
@@ -261,7 +263,8 @@ static inline void su_swift_start_measure(struct su_swift_start_state *st,
 	}
 	/* Table 2, 1.5 Mb/s: with gamma = 8 the estimate is 2 segments, and the report counts slow
 	 * start's 6 in its place: an estimate does not lower the window. */
-	window_pkts = su_min_u32(su_swift_start_window(st, prm, ev), ev->ssthresh_pkts);
+	window_pkts = su_min_u32(su_swift_start_window(st, prm, ev), prm->max_window_pkts);
+	window_pkts = su_min_u32(window_pkts, ev->ssthresh_pkts);
 	if (window_pkts <= cwnd_pkts) {
 		why = SU_WHY_ESTIMATE_SMALL;
 		window_pkts = cwnd_pkts;

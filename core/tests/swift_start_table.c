@@ -176,6 +176,13 @@ static const struct row bounded[] = {
 	{"all are", AN_ACK(1295, 42, 24, 20), STANDARD_AGAIN(MAX_WINDOW, 20)},
 };
 
+/* DECISION: 25 becomes 20 here, too, but the window grows on. */
+static const struct row bounded_estimate[] = {
+	THE_FIRST_ACK,
+	{"20, not 25", AN_ACK(1102, 6, 2, 5), PACED(ESTIMATED, 20, 200000)},
+	{"19 of them are through", AN_ACK(1290, 40, 23, 20), PACED(NONE, 30, 300000)},
+};
+
 /* Footnote 5. */
 static const struct row first_round[] = {
 	THE_PAIR,
@@ -305,6 +312,8 @@ static const struct table tables[] = {
 	{"three_segments_are_a_burst", "DECISION", SWIFT, ROWS(three_are_enough)},
 	{"the_window_of_the_route_is_what_it_falls_back_to", "DECISION", SWIFT, ROWS(route_of_30)},
 	{"no_window_is_larger_than_max_window", "DECISION", SWIFT, PAIR_AND(max_window_pkts, 20), ROWS(bounded)},
+	{"no_estimate_is_larger_than_max_estimate", "DECISION", SWIFT, PAIR_AND(max_estimate_pkts, 20),
+	 ROWS(bounded_estimate)},
 	{"pacing_may_be_for_the_first_round_trip_only", "footnote 5", SWIFT, PAIR_AND(first_round_only, 1),
 	 ROWS(first_round)},
 	{"bursts_leave_on_the_ticks_of_the_clock", "4.2, 5", SWIFT, PAIR_AND(clock_us, 10000), ROWS(ticks_of_10_ms)},

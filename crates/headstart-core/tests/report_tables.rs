@@ -31,6 +31,9 @@ impl Road {
         let mut params = Params::new(Startup::named(startup).unwrap());
         params.set("growth_percent", 150).unwrap();
         params.set("max_window_pkts", 1_000_000).unwrap();
+        if startup == "su_swift_start" {
+            params.set("max_estimate_pkts", 1_000_000).unwrap();
+        }
         for (name, value) in settings {
             params.set(name, *value).unwrap();
         }

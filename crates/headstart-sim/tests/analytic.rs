@@ -231,6 +231,7 @@ fn swift_start_sends_the_bytes_of_table_2() {
             ("slope_acks", 0),
             ("growth_percent", 150),
             ("max_window_pkts", 1_000_000),
+            ("max_estimate_pkts", 1_000_000),
         ];
         for (name, value) in settings {
             params.set(name, value).unwrap();

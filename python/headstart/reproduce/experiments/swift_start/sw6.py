@@ -23,7 +23,10 @@ SIZE_PRODUCTS = 10
 def run(context: Context) -> Data:
     """Each way of starting over each path."""
     chosen = {
-        name: {**params, "max_window_pkts": 1_000_000} if params else params
+        name: {**params, "max_window_pkts": 1_000_000}
+        | ({"max_estimate_pkts": 1_000_000} if "gamma" in params else {})
+        if params
+        else params
         for name, params in startups(GAMMAS, clock_us=0).items()
     }
     points = [

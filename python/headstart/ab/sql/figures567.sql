@@ -64,7 +64,7 @@ SELECT
     a.up_to,
     a.arm,
     a.transfers,
-    100.0 * a.transfers / sum(a.transfers) OVER (PARTITION BY a.what, a.arm) AS share_of_arm_pct,
+    1e2 * a.transfers / sum(a.transfers) OVER (PARTITION BY a.what, a.arm) AS share_of_arm_pct,
     a.mean_ms,
     b.mean_ms - a.mean_ms AS gain_ms,
     100 * (b.mean_ms - a.mean_ms) / b.mean_ms AS gain_pct

@@ -8,4 +8,4 @@ SELECT arm, NULL AS local_port, count(*) AS transfers, avg(latency_ms) AS mean_m
 FROM transfers
 WHERE segments <= 3
 GROUP BY arm
-ORDER BY local_port, arm;
+ORDER BY local_port NULLS LAST, arm;

@@ -5,7 +5,7 @@ SELECT
     local_port,
     count(*) AS transfers,
     100 * sum(retransmitted_bytes) / sum(bytes) AS bytes_again_pct,
-    100 * avg(CASE WHEN retransmitted_bytes > 0 THEN 1.0 ELSE 0.0 END) AS transfers_again_pct,
+    100 * avg(CASE WHEN retransmitted_bytes > 0 THEN 1e0 ELSE 0e0 END) AS transfers_again_pct,
     100 * avg(rto_count) AS timeouts_in_100
 FROM transfers
 GROUP BY arm, local_port
@@ -15,8 +15,8 @@ SELECT
     NULL AS local_port,
     count(*) AS transfers,
     100 * sum(retransmitted_bytes) / sum(bytes) AS bytes_again_pct,
-    100 * avg(CASE WHEN retransmitted_bytes > 0 THEN 1.0 ELSE 0.0 END) AS transfers_again_pct,
+    100 * avg(CASE WHEN retransmitted_bytes > 0 THEN 1e0 ELSE 0e0 END) AS transfers_again_pct,
     100 * avg(rto_count) AS timeouts_in_100
 FROM transfers
 GROUP BY arm
-ORDER BY local_port, arm;
+ORDER BY local_port NULLS LAST, arm;

@@ -13,4 +13,4 @@ SELECT
         percentile_cont(0.999) WITHIN GROUP (ORDER BY latency_ms) AS q999_ms
 FROM transfers
 GROUP BY local_port, arm
-ORDER BY local_port, arm;
+ORDER BY local_port NULLS LAST, arm;

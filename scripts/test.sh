@@ -234,7 +234,7 @@ run_kernel_tests() {
 	fi
 	say "$said"
 	cargo test "${LOCKED[@]}" --workspace --exclude headstart-python --test kernels \
-		-- --show-output --test-threads=2 >"$log" 2>&1 || code=$?
+		-- --show-output --test-threads=8 >"$log" 2>&1 || code=$?
 	grep -E '^(test |test result:)' "$log" || true
 	[ "$code" -eq 0 ] || sed -n '/^failures:$/,$p' "$log"
 	# shellcheck disable=SC2046 # three numbers, three arguments

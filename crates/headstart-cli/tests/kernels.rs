@@ -10,6 +10,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,34 @@ fn machine() -> Machine {
     Machine::new(image, headstart().to_owned()).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// Leave to have a machine run. A machine keeps one CPU busy: there are as many at a time as CPUs, and not more than
+/// four of 2 GiB each. The tests themselves all run at once, so that no CPU has to wait for the end of a test.
+struct Turn;
+
+static RUNNING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+impl Turn {
+    fn take() -> Turn {
+        let most = thread::available_parallelism().map_or(1, |cpus| cpus.get().min(4));
+        let (running, ended) = &RUNNING;
+        let mut running = ended
+            .wait_while(running.lock().unwrap(), |running| *running >= most)
+            .unwrap();
+        *running += 1;
+        Turn
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let (running, ended) = &RUNNING;
+        *running.lock().unwrap() -= 1;
+        ended.notify_one();
+    }
+}
+
 fn boot(commands: Vec<GuestCommand>, files: &GuestFiles) -> Finished {
+    let _turn = Turn::take();
     machine()
         .run(&Job { commands }, files, |_| ControlFlow::Continue(()))
         .unwrap_or_else(|error| panic!("{error}"))
@@ -102,29 +130,36 @@ fn doctor_names_what_linux_6_1_lacks_and_that_start_ups_can_run() {
 
 #[test]
 fn the_tests_of_the_live_kernel_pass() {
-    let mut files = GuestFiles::new();
-    let mut commands = Vec::new();
     let names = test_names();
     let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
-    for program in kernel_tests(&wanted) {
-        files.program(&program, &program).unwrap();
-        commands.push(GuestCommand::new([
-            program.to_string_lossy(),
-            "--show-output".into(),
-        ]));
-    }
-    assert_eq!(commands.len(), names.len());
-    let finished = boot(commands, &files);
+    let programs = kernel_tests(&wanted);
+    assert_eq!(programs.len(), names.len());
+    // Each file has a machine of its own.
+    let finished: Vec<Finished> = thread::scope(|scope| {
+        let all: Vec<_> = programs
+            .iter()
+            .map(|program| scope.spawn(|| test_in_guest(program)))
+            .collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let ended: Vec<_> = finished.iter().flat_map(|run| &run.commands).collect();
     // All of them say what they have to say before one of them fails the test.
-    for ended in &finished.commands {
+    for ended in &ended {
         let words = String::from_utf8_lossy(&ended.stdout);
         println!("{words}{}", String::from_utf8_lossy(&ended.stderr));
     }
-    for ended in &finished.commands {
+    for ended in &ended {
         let words = String::from_utf8_lossy(&ended.stdout);
         assert_eq!(ended.code, 0);
         assert!(!words.contains("SKIPPED") && !ended.stderr.starts_with(b"SKIPPED"));
     }
+}
+
+fn test_in_guest(program: &Path) -> Finished {
+    let mut files = GuestFiles::new();
+    files.program(program, program).unwrap();
+    let command = GuestCommand::new([program.to_string_lossy(), "--show-output".into()]);
+    boot(vec![command], &files)
 }
 
 /// What runs in the guest every time: the life of a start-up in the kernel. The others
@@ -210,6 +245,7 @@ fn a_comparison_gives_the_same_bytes_twice() {
     let directory = tempfile::tempdir().unwrap();
     let run = |name: &str| -> (Output, PathBuf) {
         let out = directory.path().join(name);
+        let _turn = Turn::take();
         (compare(directory.path(), &out).output().unwrap(), out)
     };
     let ((first, first_out), (second, second_out)) = thread::scope(|scope| {
@@ -264,6 +300,7 @@ fn an_interrupt_ends_the_machine_and_leaves_nothing() {
     let out = directory.path().join("out");
     let temporary = directory.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
+    let _turn = Turn::take();
     let child = compare(&temporary, &out).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(300);
     while machines_in(&temporary) == 0 {

@@ -107,7 +107,7 @@ fn verifier_reason(warnings: &str) -> Option<&str> {
 
 /// libbpf prints to standard error by itself; its words go to the log instead (`HEADSTART_LOG=libbpf=debug`).
 fn redirect_libbpf() {
-    // It has thousands of words for the debugger, and to put them together takes a third of our part of a load.
+    // It has thousands of words for the debugger, and to put them together took a fifth of our part of a load.
     let least = match tracing::enabled!(target: "libbpf", tracing::Level::TRACE) {
         true => libbpf_rs::PrintLevel::Debug,
         false => libbpf_rs::PrintLevel::Info,

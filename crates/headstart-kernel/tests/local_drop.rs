@@ -68,8 +68,9 @@ fn after_a_drop_in_the_local_queue_the_rest_of_the_window_is_paced_as_before() {
     );
     let packets = lane.wire(&client);
     let flight = first_flight(&packets);
+    // What is left is the stack's, and leaves in pairs, of which the queue takes one: 75 in all. Of a burst it took 6.
     assert!(
-        flight.len() > 100,
+        flight.len() > 40,
         "{} of {WINDOW_PKTS} packets got through the queue",
         flight.len()
     );

@@ -33,12 +33,11 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-/* The rule's own parameters, where the connection came by one that has some. */
-static __always_inline const union su_params *params_of(const struct hs_conn *conn, enum su_alg alg)
+/* The rule's own parameters, where the connection came by one that has some: @set is not 0. */
+static __always_inline const union su_params *params_of(__u32 set, enum su_alg alg)
 {
 	const struct hs_config *config;
 	const union su_params *own;
-	__u32 set = conn->param_set;
 
 	if (set) {
 		own = bpf_map_lookup_elem(&hs_param_sets, &set);
@@ -60,7 +59,7 @@ static __always_inline void step(struct sock *sk, enum su_alg alg, struct hs_con
 				 const struct su_path *path, const struct su_event *ev)
 {
 	struct su_verdict *v = &conn->verdict;
-	const union su_params *params = params_of(conn, alg);
+	const union su_params *params = params_of(conn->param_set, alg);
 	__u8 old_phase = v->phase;
 
 	if (!params)
@@ -93,14 +92,35 @@ static __always_inline int recall_for(struct sock *sk, enum su_alg alg, struct h
 	return su_uses(alg) & SU_USES_PATH || conn->ruled ? recall(sk, conn, ev) : 0;
 }
 
+/* Whether all that the core would say of the connection is that it is near, and nobody would hear
+ * it: then nothing is kept of it, and every callback is the stack's own at its first line. To make
+ * and to free what is kept for a socket costs more than all the rest of a short transfer's
+ * callbacks. */
+static __always_inline int is_left_alone(struct sock *sk, enum su_alg alg,
+					 const union su_params *params, const struct hs_flow *flow)
+{
+	const struct hs_config *config = hs_config();
+
+	if (!params || flow || !config || config->record_level != HS_RECORD_NOTHING)
+		return 0;
+	/* Which of the two it is would have to be kept. */
+	if (params->common.reno)
+		return 0;
+	return su_is_near(alg, params, tcp(sk)->srtt_us >> 3, initial_window(sk)) && !find(sk);
+}
+
 static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 {
-	const union su_params *params;
-	struct hs_flow *flow;
+	struct hs_flow *flow = bpf_sk_storage_get(&hs_flows, tcp(sk), 0, 0);
+	const union su_params *params = params_of(flow ? flow->param_set : 0, alg);
 	struct hs_conn *conn;
 	struct su_event ev;
 	int known = 0;
 
+	if (is_left_alone(sk, alg, params, flow)) {
+		native_init(sk, 0);
+		return;
+	}
 	conn = bpf_sk_storage_get(&hs_conns, tcp(sk), 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!conn) {
 		native_init(sk, 0);
@@ -108,12 +128,10 @@ static __always_inline void on_init(struct sock *sk, enum su_alg alg)
 	}
 	__builtin_memset(conn, 0, sizeof(*conn));
 	conn->alg = (__u8)alg;
-	flow = bpf_sk_storage_get(&hs_flows, tcp(sk), 0, 0);
 	if (flow) {
 		conn->ruled = 1;
 		conn->param_set = flow->param_set;
 	}
-	params = params_of(conn, alg);
 	conn->reno = params && params->common.reno;
 	native_init(sk, conn);
 	/* Chosen by setsockopt in the middle of a connection: the start is over, memory is of no

@@ -163,6 +163,7 @@ enum su_phase {
 	X(MAX_WINDOW, 26, "max-window", "the window has reached the start-up's bound: the stack goes on")      \
 	X(PAUSED, 27, "paused", "a pause ended the first slow start: the stack goes on")                       \
 	X(MID_CONNECTION, 28, "mid-connection", "chosen in the middle of a connection: its start is over") \
+	X(NEAR_PATH, 29, "near-path", "the round trip is below least_rtt_us: native from the first packet on") \
 	X(SLOW_START, 30, "slow-start", "the start-up itself grows the window")                                \
 	X(ACK_TRAIN, 33, "ack-train", "a train of ACKs as long as the path's one-way delay")                   \
 	X(DELAY_INCREASE, 34, "delay-increase", "the first round-trip times of a round have grown")            \
@@ -216,7 +217,9 @@ _Static_assert(sizeof(struct su_verdict) == 48, "recorded and replayed");
 /* Every start-up's list begins with these, so that the carrier finds them without knowing the
  * start-up. */
 #define SU_COMMON_PARAMS(P)                                                                        \
-	P(reno, 0, 0, 1, "switch", "congestion avoidance after the start: Reno in place of CUBIC")
+	P(reno, 0, 0, 1, "switch", "congestion avoidance after the start: Reno in place of CUBIC") \
+	P(least_rtt_us, 1000, 0, 10000000, "us",                                                   \
+	  "do not start where the round trip is shorter: the stack's own control; 0: always")
 
 struct su_common_params {
 	SU_COMMON_PARAMS(SU_PARAM_FIELD)

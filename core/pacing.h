@@ -15,15 +15,19 @@
 #define SU_AT_ONCE_PKTS SU_LINUX_IW_PKTS
 
 /* Whether it is the pacing, and not the window, the peer or the application, that keeps more data
- * back than may leave at once. @v is the answer to @ev and in force. In recovery ACKs let it out.
- */
+ * back than may leave at once. @v is the answer to @ev and in force. After a loss ACKs let it out.
+ * DECISION: where nothing was lost, after a mark of the network or a drop in a local queue, they do
+ * not: until the first of them cwnd is as large as it was, and when the reduction is over it is
+ * ssthresh, which may be far above what is in flight (Linux: tcp_enter_cwr and
+ * tcp_end_cwnd_reduction). Congestion is no reason to send as a burst what was to be spread. */
 static inline int su_held_back(const struct su_event *ev, const struct su_verdict *v)
 {
 	uint32_t cwnd_pkts = v->cwnd_pkts ? v->cwnd_pkts : ev->cwnd_pkts;
 	uint64_t at_once_bytes = SU_AT_ONCE_PKTS * (uint64_t)ev->mss_bytes;
 	uint64_t flight_bytes = ev->sent_bytes - ev->acked_bytes;
+	int lost = ev->kind == SU_EVENT_LOSS && ev->loss != SU_LOSS_ECN;
 
-	if (ev->kind == SU_EVENT_LOSS || ev->recovery != SU_RECOVERY_OPEN || ev->window_full)
+	if (lost || ev->recovery != SU_RECOVERY_OPEN || ev->window_full)
 		return 0;
 	return cwnd_pkts > (uint64_t)ev->inflight_pkts + SU_AT_ONCE_PKTS &&
 	       ev->unsent_bytes > at_once_bytes &&

@@ -41,10 +41,18 @@ enum su_alg {
 #undef SU_ALG_ENUM
 };
 
+/* Behind a start-up's own state: what holds for all of them. */
+struct su_common_state {
+	uint64_t own[15];
+	uint32_t near; /* no start-up on this connection: least_rtt_us */
+	uint32_t reserved;
+};
+
 union su_state {
 #define SU_STATE_MEMBER(name, NAME, number, source) struct su_##name##_state name;
 	SU_STARTUPS(SU_STATE_MEMBER)
 #undef SU_STATE_MEMBER
+	struct su_common_state common;
 	uint64_t words[16];
 };
 
@@ -76,8 +84,43 @@ static inline int su_recalls_group(enum su_alg alg)
 	return alg == SU_ALG_ADAPTIVE;
 }
 
-_Static_assert(sizeof(union su_state) == 128, "a state larger than the room that is kept for it");
+_Static_assert(sizeof(union su_state) == 128, "kept for each socket");
+#define SU_STATE_FITS(name, NAME, number, source)                                                  \
+	_Static_assert(sizeof(struct su_##name##_state) <=                                         \
+			       __builtin_offsetof(struct su_common_state, near),                   \
+		       "a state larger than the room that is kept for it");
+SU_STARTUPS(SU_STATE_FITS)
+#undef SU_STATE_FITS
 _Static_assert(sizeof(union su_params) == 64, "more than SU_MAX_PARAMS parameters");
+
+/* Whether the connection is left to the stack, because its round trip is so short that a start-up
+ * has next to nothing to gain on it: 0 is a round trip that is not known. su_standard sets the
+ * windows that are configured on any path, and without one it does nothing anyway. */
+static inline int su_is_near(enum su_alg alg, const union su_params *prm, uint32_t rtt_us,
+			     uint8_t iw_pkts)
+{
+	if (alg == SU_ALG_STANDARD && su_standard_decides(&prm->standard, iw_pkts))
+		return 0;
+	return rtt_us && rtt_us < prm->common.least_rtt_us;
+}
+
+/* The round trip is that of the handshake, or of the connection so far; where none was measured,
+ * that of the path. What is near once is near for good: its start-up hears of nothing more. */
+static inline int su_stays_native(enum su_alg alg, union su_state *st, const union su_params *prm,
+				  const struct su_path *path, const struct su_event *ev,
+				  struct su_verdict *v)
+{
+	uint32_t rtt_us = ev->srtt_us || !path ? ev->srtt_us : path->srtt_us;
+
+	if (ev->kind == SU_EVENT_OPEN)
+		st->common.near = 0;
+	if (st->common.near || (ev->kind != SU_EVENT_OPEN && ev->kind != SU_EVENT_IDLE) ||
+	    !su_is_near(alg, prm, rtt_us, ev->iw_pkts))
+		return st->common.near != 0;
+	*st = (union su_state){.common = {.near = 1}};
+	v->why = SU_WHY_NEAR_PATH;
+	return 1;
+}
 
 /* Gives @ev to the start-up @alg. @path is NULL where nothing is known of the path; only OPEN and
  * IDLE read it. @v is overwritten. */
@@ -86,6 +129,8 @@ su_step(enum su_alg alg, union su_state *st, const union su_params *prm, const s
 	const struct su_event *ev, struct su_verdict *v)
 {
 	*v = (struct su_verdict){0};
+	if (su_stays_native(alg, st, prm, path, ev, v))
+		return;
 	switch (alg) {
 #define SU_STEP(name, NAME, number, source)                                                        \
 	case SU_ALG_##NAME:                                                                        \
@@ -105,10 +150,12 @@ su_step(enum su_alg alg, union su_state *st, const union su_params *prm, const s
 	}
 }
 
-/* What the connection proves of its path. */
+/* What the connection proves of its path. Of a path on which nothing starts nothing is kept. */
 static inline __attribute__((always_inline)) struct su_proof
 su_proof(enum su_alg alg, const union su_state *st, const struct su_event *ev)
 {
+	if (st->common.near)
+		return (struct su_proof){.evidence = SU_EVIDENCE_NONE};
 	switch (alg) {
 #define SU_PROOF_CASE(name, NAME, number, source)                                                  \
 	case SU_ALG_##NAME:                                                                        \

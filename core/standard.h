@@ -30,13 +30,18 @@ struct su_standard_state {
 	uint32_t reserved;
 };
 
-/* 0: the stack's own. */
-static inline uint32_t su_standard_iw(const struct su_standard_params *prm,
-				      const struct su_event *ev)
+/* 0: the stack's own. @iw_pkts: that of the destination or listener. */
+static inline uint32_t su_standard_iw(const struct su_standard_params *prm, uint8_t iw_pkts)
 {
-	if (ev->iw_pkts)
-		return ev->iw_pkts;
+	if (iw_pkts)
+		return iw_pkts;
 	return prm->iw_pkts == SU_LINUX_IW_PKTS ? 0 : prm->iw_pkts;
+}
+
+/* Whether it does anything that the stack would not do by itself. */
+static inline int su_standard_decides(const struct su_standard_params *prm, uint8_t iw_pkts)
+{
+	return su_standard_iw(prm, iw_pkts) || !prm->hystart;
 }
 
 static inline void su_standard_init(struct su_standard_state *st,
@@ -57,7 +62,7 @@ static inline void su_standard_init(struct su_standard_state *st,
 	}
 	/* In the middle of a connection the start is over. */
 	if (ev->sent_bytes <= 1)
-		v->cwnd_pkts = su_standard_iw(prm, ev);
+		v->cwnd_pkts = su_standard_iw(prm, ev->iw_pkts);
 }
 
 /* The window after a pause as Linux computes it (tcp_cwnd_restart, net/ipv4/tcp_output.c; RFC
@@ -77,7 +82,7 @@ static inline void su_standard_on_idle(struct su_standard_state *st,
 				       const struct su_path *path, const struct su_event *ev,
 				       struct su_verdict *v)
 {
-	uint32_t iw_pkts = su_standard_iw(prm, ev);
+	uint32_t iw_pkts = su_standard_iw(prm, ev->iw_pkts);
 
 	(void)path;
 	if (!prm->hystart)

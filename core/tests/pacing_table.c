@@ -39,6 +39,8 @@ static const struct moment moments[] = {
 	{"data leaves an empty pipe", SU_EVENT_SEND, .over = 0},
 	{"a loss", SU_EVENT_LOSS, .loss = SU_LOSS_FAST, .over = 1},
 	{"the timer", SU_EVENT_LOSS, .loss = SU_LOSS_TIMEOUT, .over = 1},
+	{"a mark, or a drop in a local queue: nothing was lost", SU_EVENT_LOSS, .loss = SU_LOSS_ECN, .over = 0},
+	{"and nothing is held back", SU_EVENT_LOSS, .loss = SU_LOSS_ECN, .cwnd_pkts = 50, .over = 1},
 	{"a loss is being repaired: ACKs let the rest out", SU_EVENT_ACK,
 	 .recovery = SU_RECOVERY_FAST, .over = 1},
 	{"so in slow start after a timeout", SU_EVENT_ACK, .recovery = SU_RECOVERY_TIMEOUT, .over = 1},

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use headstart_core::{Assignment, Params, Phase, Startup, why_help, why_name};
+use headstart_core::{
+    Assignment, Ending as StartEnding, Event, EventKind, INFINITE_SSTHRESH, Params, Phase, Startup,
+    Verdict, why_help, why_name,
+};
 use headstart_kernel::{
     Attachment, Cgroup, Counter, Kernel, KernelError, Options, RecordLevel, Watch, WatchOptions,
     WindowRule,
@@ -240,9 +243,7 @@ fn tell_decisions(kernel: &Kernel) -> Result<(), Failure> {
             record.startup.name(),
             why_name(verdict.why),
         );
-        if verdict.cwnd_pkts > 0 {
-            line += &format!(", cwnd {} pkts", verdict.cwnd_pkts);
-        }
+        line += &windows(&record.event, verdict);
         if verdict.pacing_bytes_per_s > 0 {
             line += &format!(
                 ", {:.1} Mbit/s",
@@ -254,6 +255,26 @@ fn tell_decisions(kernel: &Kernel) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The window that is set; at an exit both as they are then, set or not.
+fn windows(event: &Event, verdict: &Verdict) -> String {
+    let or_else = |set: u32, there: u32| if set > 0 { set } else { there };
+    if verdict.ending() == StartEnding::None {
+        return match verdict.cwnd_pkts {
+            0 => String::new(),
+            set => format!(", cwnd {set} pkts"),
+        };
+    }
+    let cwnd_pkts = or_else(verdict.cwnd_pkts, event.cwnd_pkts);
+    let ssthresh = match or_else(verdict.ssthresh_pkts, event.ssthresh_pkts) {
+        INFINITE_SSTHRESH.. => "infinite".to_owned(),
+        pkts => format!("{pkts} pkts"),
+    };
+    // The stack takes its penalty after it has asked for the start-up's.
+    let penalised = event.kind == EventKind::Loss as u8 && verdict.ssthresh_pkts == 0;
+    let when = if penalised { " before the penalty" } else { "" };
+    format!(", cwnd {cwnd_pkts} pkts, ssthresh {ssthresh}{when}")
+}
+
 fn summarise(kernel: &Kernel, startup: &str) -> Result<(), Failure> {
     let paths = kernel.paths().map_err(of_kernel)?;
     let marked = kernel.counter(Counter::MarkedPkts).map_err(of_kernel)?;
@@ -262,4 +283,72 @@ fn summarise(kernel: &Kernel, startup: &str) -> Result<(), Failure> {
         paths.len()
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: EventKind) -> Event {
+        Event {
+            kind: kind as u8,
+            cwnd_pkts: 349,
+            ssthresh_pkts: INFINITE_SSTHRESH,
+            ..Event::default()
+        }
+    }
+
+    fn said(kind: EventKind, why: &str, verdict: Verdict) -> String {
+        let number = (0..=u8::MAX).find(|number| why_name(*number) == why);
+        let verdict = Verdict {
+            why: number.unwrap(),
+            ..verdict
+        };
+        windows(&event(kind), &verdict)
+    }
+
+    #[test]
+    fn at_an_exit_both_windows_are_said_as_they_are_then() {
+        let left = Verdict::default();
+        let set = Verdict {
+            cwnd_pkts: 30,
+            ssthresh_pkts: 84,
+            ..left
+        };
+        let (ack, loss) = (EventKind::Ack, EventKind::Loss);
+        let validated = said(ack, "validated", left);
+        assert_eq!(validated, ", cwnd 349 pkts, ssthresh infinite");
+        let recovered = said(ack, "recovered", set);
+        assert_eq!(recovered, ", cwnd 30 pkts, ssthresh 84 pkts");
+        let penalised = said(loss, "ordinary-loss", left);
+        assert_eq!(
+            penalised,
+            ", cwnd 349 pkts, ssthresh infinite before the penalty"
+        );
+        let kept = Verdict {
+            phase: Phase::Recovering as u8,
+            ssthresh_pkts: 84,
+            ..left
+        };
+        assert_eq!(
+            said(loss, "start-loss", kept),
+            ", cwnd 349 pkts, ssthresh 84 pkts"
+        );
+    }
+
+    #[test]
+    fn while_it_goes_on_only_the_window_that_is_set_is_said() {
+        let started = Verdict {
+            phase: Phase::OpenLoop as u8,
+            cwnd_pkts: 100,
+            ..Verdict::default()
+        };
+        let send = EventKind::Send;
+        assert_eq!(said(send, "started", started), ", cwnd 100 pkts");
+        let clocked = Verdict {
+            phase: Phase::Clocked as u8,
+            ..Verdict::default()
+        };
+        assert_eq!(said(EventKind::Ack, "ack-clock", clocked), "");
+    }
 }

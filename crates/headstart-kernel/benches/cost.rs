@@ -1,6 +1,6 @@
 //! What a start-up costs: many short transfers over loopback and over veth, each start-up against native cubic in
 //! one interleaved run. `scripts/bench.sh` runs it, as root; traffic is in namespaces of its own. The arguments name
-//! the start-ups, if not all are wanted.
+//! the start-ups, if not all are wanted; and `least_rtt_us=0` makes them start where they would not.
 //!
 //! CPU is the whole process's: server, client, and the kernel's work for both, which Linux does in their name. A second
 //! native cubic is among the contestants: what it differs by from the first is the benchmark's own error.
@@ -15,7 +15,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-use headstart_core::{Params, Startup};
+use headstart_core::{Assignment, Params, Startup};
 use headstart_kernel::{Kernel, MemoryOptions, Options};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -109,24 +109,35 @@ fn round(network: &Network, over_veth: bool, contestant: &Contestant) -> Cost {
 }
 
 fn main() {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    let (settings, wanted): (Vec<&String>, Vec<&String>) = arguments
+        .iter()
+        .partition(|argument| argument.contains('='));
+    let configured = |startup| {
+        let mut params = Params::new(startup);
+        for setting in &settings {
+            let assignment = Assignment::parse(setting).unwrap();
+            params.set(assignment.name, assignment.value).unwrap();
+        }
+        params
+    };
     let options = Options {
-        startups: Startup::all().map(Params::new).collect(),
+        startups: Startup::all().map(configured).collect(),
         memory: MemoryOptions::of_networks(),
         ..Options::default()
     };
     let kernel = Kernel::load(&options).unwrap();
     let network = Network::new("cost");
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
     let contestants: Vec<Contestant> = [NATIVE, AGAIN, MARKED]
         .into_iter()
         .chain(Startup::all().map(Startup::name))
         .filter(|name| {
             !name.starts_with("su_")
                 || wanted.is_empty()
-                || wanted.iter().any(|other| other == name)
+                || wanted.iter().any(|other| *other == name)
         })
         .map(Contestant::named)
         .collect();

@@ -295,20 +295,8 @@ fn what_pacing_has_held_back_does_not_leave_at_once_when_the_window_is_through()
         "{missing_pkts} packets were not in flight"
     );
     // A pace of 1.2 windows a round trip is 6 packets in 2 ms, and ACKs of many packets let a few more go.
-    let most = largest_burst(&packets, 2.0);
+    let most = largest_burst(&data(&packets), 2.0);
     assert!(most < 60, "{most} packets left within 2 ms");
-}
-
-/// The most data packets that came to the router within `ms`.
-fn largest_burst(packets: &[PacketRecord], ms: f64) -> usize {
-    let all = data(packets);
-    let within = |(at, first): (usize, &&PacketRecord)| {
-        let later = all[at..].iter();
-        later
-            .take_while(|packet| ms_between(first, packet) < ms)
-            .count()
-    };
-    all.iter().enumerate().map(within).max().unwrap_or(0)
 }
 
 #[test]

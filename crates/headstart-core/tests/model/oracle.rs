@@ -138,6 +138,8 @@ pub(crate) struct Oracle {
     begin_byte: u64,
     begin_ssthresh_pkts: u32,
     paced_growth: Option<PacedGrowth>,
+    /// The round trip was below `least_rtt_us` once.
+    near: bool,
 }
 
 impl Oracle {
@@ -151,6 +153,7 @@ impl Oracle {
             begin_byte: 0,
             begin_ssthresh_pkts: INFINITE_SSTHRESH,
             paced_growth: PacedGrowth::of(params),
+            near: false,
         }
     }
 
@@ -167,6 +170,10 @@ impl Oracle {
             };
         }
         well_formed(verdict)?;
+        self.nearness(event, verdict)?;
+        if self.near {
+            return Ok(());
+        }
         self.phases(event, verdict)?;
         self.windows(verdict)?;
         self.marks(event, verdict)?;
@@ -181,6 +188,29 @@ impl Oracle {
             growth.judge(step)?;
         }
         self.held = *verdict;
+        Ok(())
+    }
+
+    /// What begins on a shorter round trip than `least_rtt_us` is the stack's, for good.
+    fn nearness(&mut self, event: &Event, verdict: &Verdict) -> Result<(), TestCaseError> {
+        let says = verdict.why == why("near-path");
+        let begins = event.kind == Open as u8 || event.kind == Idle as u8;
+        prop_assert!(!says || (begins && !self.near), "said once, at a beginning");
+        let param = |name: &str| self.params.get(name).unwrap_or(0);
+        let shorter = event.srtt_us > 0 && event.srtt_us < param("least_rtt_us");
+        let window_is_chosen = self.params.startup().name() == "su_standard"
+            && (param("iw_pkts") != 10 || param("hystart") == 0);
+        if begins && event.srtt_us > 0 && !self.near {
+            prop_assert_eq!(says, shorter && !window_is_chosen);
+        }
+        self.near |= says;
+        if self.near {
+            let alone = Verdict {
+                why: verdict.why,
+                ..Verdict::default()
+            };
+            prop_assert_eq!(*verdict, alone, "the stack is alone");
+        }
         Ok(())
     }
 

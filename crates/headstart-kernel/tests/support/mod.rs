@@ -370,6 +370,17 @@ pub fn ms_between(first: &PacketRecord, last: &PacketRecord) -> f64 {
     (last.at_ns - first.at_ns) as f64 / 1e6
 }
 
+/// The most of these packets that came to the router within `ms`.
+pub fn largest_burst(packets: &[&PacketRecord], ms: f64) -> usize {
+    let within = |(at, first): (usize, &&PacketRecord)| {
+        let later = packets[at..].iter();
+        later
+            .take_while(|packet| ms_between(first, packet) < ms)
+            .count()
+    };
+    packets.iter().enumerate().map(within).max().unwrap_or(0)
+}
+
 /// The round trip in which a packet left, as a fraction, counted from the first packet's arrival at the router. One
 /// is taken as 1 ms longer than the path's, which is what the hosts and a packet's own time on the wire add, and to
 /// begin 2 ms early, so that its first packets do not fall on the edge.

@@ -72,23 +72,81 @@ impl Sender {
         }
         self.used_pkts = self.used_pkts.max(out_pkts);
         let rto_ns = u64::from(self.rtt.rto_us()) * 1000;
-        if self.transport.idle == IdleSpec::Linux
-            && now_ns - self.used_at_ns >= rto_ns
-            && self.state == State::Open
-        {
-            let used_pkts = self.used_pkts.max(self.transport.initial_window_pkts);
-            if used_pkts < self.cwnd_pkts {
-                self.ssthresh_pkts = self.kept_ssthresh();
-                self.cwnd_pkts = (self.cwnd_pkts + used_pkts) / 2;
-            }
-            self.used_pkts = 0;
+        if self.transport.idle == IdleSpec::Linux && now_ns - self.used_at_ns >= rto_ns {
+            self.decay();
             self.used_at_ns = now_ns;
         }
+    }
+
+    /// tcp_cwnd_application_limited: an RTO long the window was not used. Where the application has more than the buffer
+    /// takes (SOCK_NOSPACE), it is not the application that left it unused.
+    fn decay(&mut self) {
+        if self.state != State::Open || self.is_starved() {
+            return;
+        }
+        let used_pkts = self.used_pkts.max(self.transport.initial_window_pkts);
+        if used_pkts < self.cwnd_pkts {
+            self.ssthresh_pkts = self.kept_ssthresh();
+            self.cwnd_pkts = (self.cwnd_pkts + used_pkts) / 2;
+        }
+        self.used_pkts = 0;
     }
 
     /// The window limits sending; in slow start it is enough that half of it was used.
     pub(super) fn window_is_used(&self) -> bool {
         self.cwnd_limited
             || (self.cwnd_pkts < self.ssthresh_pkts && self.cwnd_pkts < 2 * self.peak_pkts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::scoreboard::Segment;
+    use headstart_scenario::Transport;
+
+    const MS_NS: u64 = 1_000_000;
+    const MSS: u64 = 1448;
+
+    /// In congestion avoidance, 20 of a window of 100 are out, and nothing more may leave: the buffer is empty, whether
+    /// the application has more for it or not.
+    fn unused(application_has_more: bool) -> Sender {
+        let mut sender = Sender::new(Arc::new(Transport::linux()), 0, 0, 0, None, 0);
+        for number in 0..20 {
+            sender.board.push(Segment {
+                start: number * MSS,
+                sent_ns: 0,
+                len_bytes: 1448,
+                flags: 0,
+            });
+        }
+        sender.rtt.measure(100_000, 0, 0);
+        (sender.cwnd_pkts, sender.ssthresh_pkts) = (100, 50);
+        (sender.nxt, sender.write_end, sender.window_end) = (20 * MSS, 20 * MSS, 1 << 24);
+        sender.app_end = sender.write_end + u64::from(application_has_more);
+        sender
+    }
+
+    fn after(mut sender: Sender, ms: u64) -> (u32, u32) {
+        sender.validate(ms * MS_NS, false);
+        (sender.cwnd_pkts, sender.ssthresh_pkts)
+    }
+
+    #[test]
+    fn what_the_application_leaves_unused_for_an_rto_is_halved_away() {
+        let rto_ms = u64::from(unused(false).rtt.rto_us()) / 1000;
+        assert_eq!(after(unused(false), rto_ms - 1), (100, 50));
+        // (100 + 20) / 2; three quarters of the window are remembered.
+        assert_eq!(after(unused(false), rto_ms), (60, 75));
+    }
+
+    #[test]
+    fn the_window_stays_where_it_is_the_buffer_that_is_too_small_or_a_loss_is_suspected() {
+        assert_eq!(after(unused(true), 1000), (100, 50));
+        let mut sender = unused(false);
+        sender.state = State::Disorder;
+        assert_eq!(after(sender, 1000), (100, 50));
     }
 }

@@ -58,9 +58,10 @@ static __always_inline void put_address(struct hs_transfer *out, const struct tc
 
 static __always_inline void put_control(struct hs_transfer *out, const struct tcp_sock *tp)
 {
-	const struct tcp_congestion_ops___named *ops = tp->inet_conn.icsk_ca_ops;
+	const __u64 *name = (const __u64 *)tp->inet_conn.icsk_ca_ops->name;
+	__u64 words[HS_CONTROL_LENGTH / sizeof(__u64)] = {name[0], name[1]};
 
-	bpf_core_read(out->control, sizeof(out->control), &ops->name);
+	__builtin_memcpy(out->control, words, sizeof(words));
 }
 
 /* The words of the start-up, where they are of this transfer: said since the end of the one before.
@@ -120,9 +121,10 @@ static __always_inline void put_flow(struct hs_transfer *out, const struct hs_fl
 }
 
 /* Records the transfer, whose phase is RECORDING. @conn: NULL where no start-up has the connection.
- */
-static __always_inline void emit(struct hs_flow *flow, const struct tcp_sock *tp,
-				 const struct hs_conn *conn, int complete)
+ * Not inlined: several places of a program want it, and code that is called once in a while is
+ * slow by the lines of it that have to be fetched. */
+static __attribute__((noinline)) void emit(struct hs_flow *flow, const struct tcp_sock *tp,
+					   const struct hs_conn *conn, int complete)
 {
 	struct hs_transfer *out;
 

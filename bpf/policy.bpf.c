@@ -25,9 +25,9 @@ struct {
 } hs_policy_in_force SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __u32); /* rule_id */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HS_RULE_STATS);
+	__type(key, __u32); /* stats_place */
 	__type(value, struct hs_rule_stats);
 } hs_rule_stats SEC(".maps");
 
@@ -80,7 +80,8 @@ static __always_inline void describe(const struct hs_policy *policy, const struc
 	__builtin_memcpy(key->addr, peer.remote_addr, sizeof(key->addr));
 	key->local_port = tp->inet_conn.icsk_inet.sk.__sk_common.skc_num;
 	key->remote_port = bpf_ntohs(tp->inet_conn.icsk_inet.sk.__sk_common.skc_dport);
-	key->ifindex = BPF_CORE_READ(tp, inet_conn.icsk_inet.sk.sk_dst_cache, dev, ifindex);
+	if (policy->names_devices)
+		key->ifindex = BPF_CORE_READ(tp, inet_conn.icsk_inet.sk.sk_dst_cache, dev, ifindex);
 	if (policy->names_cgroups)
 		find_cgroups(tp, key);
 }
@@ -120,6 +121,12 @@ static __always_inline void set_control(struct bpf_sock_ops *ops, const struct t
 		__sync_fetch_and_add(&stats->chosen, 1);
 }
 
+static __always_inline int is_sampled(const struct hs_policy *policy)
+{
+	return policy->sample >= HS_SHARE_ONE ||
+	       (bpf_get_prandom_u32() & (HS_SHARE_ONE - 1)) < policy->sample;
+}
+
 static __always_inline void established(struct bpf_sock_ops *ops, __u8 passive)
 {
 	const struct hs_policy *policy = policy_in_force();
@@ -131,7 +138,7 @@ static __always_inline void established(struct bpf_sock_ops *ops, __u8 passive)
 	struct bpf_sock *sk = ops->sk;
 	struct tcp_sock *tp;
 	struct hs_flow *flow;
-	__u32 flags;
+	__u32 flags, place;
 
 	if (!policy || !policy->rules || !sk)
 		return;
@@ -144,7 +151,8 @@ static __always_inline void established(struct bpf_sock_ops *ops, __u8 passive)
 		return;
 	rule = hs_rule_at(policy, choice.rule);
 	arm = &rule->arm[choice.arm];
-	stats = bpf_map_lookup_elem(&hs_rule_stats, &rule->rule_id);
+	place = rule->stats_place;
+	stats = bpf_map_lookup_elem(&hs_rule_stats, &place);
 	if (stats)
 		__sync_fetch_and_add(&stats->matched, 1);
 	if (!rule->records && !arm->changes_control && !arm->cap_pkts)
@@ -157,8 +165,7 @@ static __always_inline void established(struct bpf_sock_ops *ops, __u8 passive)
 	flow->param_set = arm->param_set;
 	flow->passive = passive;
 	flow->peer_initial_window_bytes = tp->snd_wnd;
-	flow->records =
-		rule->records && (bpf_get_prandom_u32() & (HS_SHARE_ONE - 1)) < policy->sample;
+	flow->records = rule->records && is_sampled(policy);
 	flags = ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG;
 	if (flow->records) {
 		flags |= BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_RTO_CB_FLAG;

@@ -76,13 +76,6 @@ static __always_inline int read_header(struct __sk_buff *skb, struct tcp_header 
 	return 0;
 }
 
-static __always_inline struct bpf_sock *full_socket(struct __sk_buff *skb)
-{
-	struct bpf_sock *sk = skb->sk;
-
-	return sk ? bpf_sk_fullsock(sk) : 0;
-}
-
 /* Notes the beginning of a transfer, if data has left since the one before. A peer on this machine
  * acknowledges a packet (@ack) while it is still being sent, before the stack counts it as sent. */
 static __always_inline void begin(struct hs_flow *flow, const struct tcp_sock *tp, __u32 ack)
@@ -151,7 +144,7 @@ static __always_inline void end(struct hs_flow *flow, const struct tcp_sock *tp,
 SEC("cgroup_skb/ingress")
 int hs_arrives(struct __sk_buff *skb)
 {
-	struct bpf_sock *sk = full_socket(skb);
+	struct bpf_sock *sk = skb->sk;
 	struct tcp_header header;
 	struct hs_flow *flow;
 	struct tcp_sock *tp;
@@ -239,7 +232,6 @@ static __always_inline void timed_out(struct bpf_sock_ops *ops)
 static __always_inline void closed(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
-	struct hs_conn *conn;
 	struct hs_flow *flow;
 	struct tcp_sock *tp;
 
@@ -250,13 +242,13 @@ static __always_inline void closed(struct bpf_sock_ops *ops)
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (tp && flow->records) {
-		conn = bpf_sk_storage_get(&hs_conns, sk, 0, 0);
-		emit_ended(flow, tp, conn);
+		if (flow->phase == HS_FLOW_ENDED)
+			emit_ended(flow, tp, bpf_sk_storage_get(&hs_conns, sk, 0, 0));
 		if (flow->phase == HS_FLOW_IDLE)
 			begin(flow, tp, tp->snd_una);
 		if (flow->phase == HS_FLOW_ACTIVE) {
 			end(flow, tp, tp->bytes_acked - flow->begin_acked_bytes);
-			emit(flow, tp, conn, 0);
+			emit(flow, tp, bpf_sk_storage_get(&hs_conns, sk, 0, 0), 0);
 		}
 	}
 	if (flow->chosen)

@@ -14,7 +14,8 @@
 #define HS_CGROUP_LEVELS  16	 /* deeper cgroups match by their ancestors up to here */
 #define HS_PARAM_SETS	  1024	 /* 0: the parameters of hs_config */
 #define HS_NO_RULE	  0u
-#define HS_CONTROL_LENGTH 16 /* TCP_CA_NAME_MAX, include/net/tcp.h */
+#define HS_RULE_STATS	  1024 /* rules that are counted for at the same time */
+#define HS_CONTROL_LENGTH 16   /* TCP_CA_NAME_MAX, include/net/tcp.h */
 
 /* What a rule, or one arm of an experiment, does with a connection. */
 struct hs_arm {
@@ -39,8 +40,9 @@ struct hs_rule {
 	uint8_t records;
 	uint8_t by_connection; /* each connection has a place of its own; else its peer's prefix has
 				*/
-	uint8_t reserved[3];
-	uint8_t addr[16]; /* what is behind its bits does not count */
+	uint8_t reserved;
+	uint16_t stats_place; /* of its struct hs_rule_stats; another rule's once it is gone */
+	uint8_t addr[16];     /* what is behind its bits does not count */
 	struct hs_arm arm[HS_MAX_ARMS];
 };
 
@@ -51,7 +53,8 @@ struct hs_policy {
 	uint8_t arm_bits_v4; /* the prefix that is assigned as a whole */
 	uint8_t arm_bits_v6;
 	uint8_t names_cgroups; /* some rule has a cgroup_id */
-	uint8_t reserved[5];
+	uint8_t names_devices; /* some rule has an ifindex */
+	uint8_t reserved[4];
 	struct hs_rule rule[HS_MAX_RULES];
 };
 

@@ -172,6 +172,8 @@ pub(crate) struct Daemon {
     watches: Watches,
     slices: Option<Slices>,
     stats: Stats,
+    /// Room for what is taken of the kernel.
+    taken: Vec<Transfer>,
     store: Store,
     store_error: Option<String>,
     uploads: Option<Uploads>,
@@ -227,17 +229,17 @@ impl Daemon {
 
     /// Takes what the kernel recorded.
     fn take(&mut self) {
-        let transfers = match self.policy.take_transfers() {
-            Ok(transfers) => transfers,
-            Err(error) => return self.tell(&error),
-        };
+        let mut transfers = std::mem::take(&mut self.taken);
+        if let Err(error) = self.policy.take_transfers_into(&mut transfers) {
+            self.tell(&error);
+        }
         let wall = wall_now();
         if self.wall.jump(&wall) > JUMP {
             tracing::warn!("the wall clock jumped by {:?}", self.wall.jump(&wall));
         }
         self.wall = wall;
         let now = now_ns();
-        for transfer in transfers {
+        for transfer in transfers.drain(..) {
             let row = self.row(transfer);
             self.stats.add(now, &row);
             self.watch(now, &row);
@@ -246,6 +248,7 @@ impl Daemon {
                 self.write_records(now);
             }
         }
+        self.taken = transfers;
     }
 
     fn row(&self, transfer: Transfer) -> Row {

@@ -1,6 +1,5 @@
 //! From the rules of the file to the policy of the kernel.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use headstart_kernel::{Arm, CgroupId, PolicySpec, Rule, SHARE_ONE, salt_of};
@@ -14,8 +13,8 @@ pub(crate) const ARM_BITS: (u8, u8) = (24, 48);
 /// Numbers of rules. A rule that a reload does not change keeps its number; none is given twice.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
-    known: HashMap<u32, Named>,
-    last: u32,
+    /// Number 1 is the first.
+    known: Vec<Named>,
 }
 
 /// What a number stands for, also when its rule is gone: connections carry it on.
@@ -33,24 +32,27 @@ impl Numbers {
         let known = self
             .known
             .iter()
-            .find(|(_, named)| named.rule == *rule && named.arms == arms);
-        if let Some((number, _)) = known {
-            return *number;
+            .position(|named| named.rule == *rule && named.arms == arms);
+        if let Some(place) = known {
+            return number_of(place);
         }
-        self.last += 1;
         let named = Named {
             rule: rule.clone(),
             arms: arms.to_vec(),
             name: rule.name.as_str().into(),
             arm_names: arms.iter().map(|arm| arm.name.as_str().into()).collect(),
         };
-        self.known.insert(self.last, named);
-        self.last
+        self.known.push(named);
+        number_of(self.known.len() - 1)
     }
 
     pub(crate) fn named(&self, number: u32) -> Option<&Named> {
-        self.known.get(&number)
+        self.known.get((number as usize).checked_sub(1)?)
     }
+}
+
+fn number_of(place: usize) -> u32 {
+    u32::try_from(place + 1).unwrap_or(u32::MAX)
 }
 
 /// A rule of the file as it stands now.

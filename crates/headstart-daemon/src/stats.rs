@@ -1,6 +1,6 @@
 //! What the last minute was like, and what all of it was, by rule and arm: for `top` and for the metrics.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
@@ -41,12 +41,13 @@ pub(crate) const LATENCY_BOUNDS_US: [u64; 12] = [
 ];
 
 /// Rule and arm.
-type Key = (Arc<str>, Arc<str>);
+pub(crate) type Key = (Arc<str>, Arc<str>);
 
 #[derive(Debug)]
 struct Held {
     at_ns: u64,
-    key: Key,
+    /// In [`Stats::totals`].
+    place: u32,
     prefix: Prefix,
     latency_us: u64,
     bytes: u64,
@@ -57,7 +58,8 @@ struct Held {
 /// The counts of all rules and arms.
 #[derive(Debug, Default)]
 pub struct Stats {
-    totals: BTreeMap<Key, Total>,
+    /// In the order in which they were first seen: few, and mostly the same again.
+    totals: Vec<(Key, Total)>,
     held: VecDeque<Held>,
 }
 
@@ -66,22 +68,22 @@ impl Stats {
     pub fn add(&mut self, now_ns: u64, row: &Row) {
         let transfer = &row.transfer;
         let latency_us = transfer.latency_us();
-        let key = (row.rule.clone(), row.arm.clone());
-        let total = self.totals.entry(key.clone()).or_default();
+        let place = self.place_of(row);
+        let total = &mut self.totals[place].1;
         total.transfers += 1;
         total.incomplete += u64::from(!transfer.complete);
         total.bytes += transfer.bytes;
         total.retransmitted_bytes += transfer.retransmitted_bytes;
         total.rto_count += u64::from(transfer.rto_count);
         total.latency_sum_us += latency_us;
-        let place = LATENCY_BOUNDS_US.partition_point(|bound| *bound < latency_us);
-        total.latency_counts[place] += 1;
+        let bound = LATENCY_BOUNDS_US.partition_point(|bound| *bound < latency_us);
+        total.latency_counts[bound] += 1;
         if self.held.len() >= MOST_HELD {
             self.held.pop_front();
         }
         self.held.push_back(Held {
             at_ns: now_ns,
-            key,
+            place: u32::try_from(place).unwrap_or(u32::MAX),
             prefix: row.prefix,
             latency_us,
             bytes: transfer.bytes,
@@ -90,9 +92,24 @@ impl Stats {
         });
     }
 
-    /// Everything since the beginning, by rule and arm.
-    pub fn totals(&self) -> &BTreeMap<(Arc<str>, Arc<str>), Total> {
-        &self.totals
+    fn place_of(&mut self, row: &Row) -> usize {
+        let is_of = |of: &Arc<str>, name: &Arc<str>| Arc::ptr_eq(of, name) || of == name;
+        let known = self
+            .totals
+            .iter()
+            .position(|((rule, arm), _)| is_of(rule, &row.rule) && is_of(arm, &row.arm));
+        known.unwrap_or_else(|| {
+            let key = (row.rule.clone(), row.arm.clone());
+            self.totals.push((key, Total::default()));
+            self.totals.len() - 1
+        })
+    }
+
+    /// Everything since the beginning, by rule and arm, in the order of their names.
+    pub fn totals(&self) -> Vec<&(Key, Total)> {
+        let mut totals: Vec<_> = self.totals.iter().collect();
+        totals.sort_by(|a, b| a.0.cmp(&b.0));
+        totals
     }
 
     /// The last ten seconds: by rule and arm, then the prefixes with the most transfers.
@@ -101,12 +118,20 @@ impl Stats {
         while self.held.front().is_some_and(|held| held.at_ns < oldest) {
             self.held.pop_front();
         }
-        let mut by_arm: BTreeMap<Key, Vec<&Held>> = BTreeMap::new();
+        let mut by_arm: Vec<Vec<&Held>> = self.totals.iter().map(|_| Vec::new()).collect();
         let mut by_prefix: HashMap<Prefix, Vec<&Held>> = HashMap::new();
         for held in &self.held {
-            by_arm.entry(held.key.clone()).or_default().push(held);
+            by_arm[held.place as usize].push(held);
             by_prefix.entry(held.prefix).or_default().push(held);
         }
+        let mut by_arm: Vec<_> = self
+            .totals
+            .iter()
+            .map(|total| &total.0)
+            .zip(by_arm)
+            .collect();
+        by_arm.retain(|(_, held)| !held.is_empty());
+        by_arm.sort_by(|a, b| a.0.cmp(b.0));
         let mut rows: Vec<TopRow> = by_arm
             .into_iter()
             .map(|((rule, arm), held)| top_row(format!("{rule} / {arm}"), &held))

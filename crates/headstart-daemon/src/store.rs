@@ -14,10 +14,12 @@ use std::thread::JoinHandle;
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{DataType, Schema};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
 
 use crate::clock::is_full;
 use crate::columns::{batch_of, schema};
@@ -406,16 +408,31 @@ fn append_whole(spool: &mut Spool, batch: &RecordBatch) -> Result<(), Cause> {
     }
 }
 
+/// Numbers as differences, packed: a dictionary of values that are mostly various is half of the work of making the
+/// file, and the file is larger with it. Texts are few, and have one. Beyond level 1 of zstd little is left to gain.
+fn properties_for(columns: &Schema) -> Result<WriterProperties, Cause> {
+    let mut properties =
+        WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?));
+    for field in columns.fields() {
+        let kind = field.data_type();
+        if kind.is_integer() || matches!(kind, DataType::Timestamp(_, _)) {
+            let column = ColumnPath::from(field.name().as_str());
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    Ok(properties.build())
+}
+
 /// Writes the whole batches of a spool as a Parquet file, and says how many rows they have. What a crash left half
 /// written at the spool's end is left out.
 fn write_parquet(spool: &Path, to: &Path, missing: Option<Missing>) -> Result<usize, Cause> {
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-        .build();
     let mut file = File::create(to)?;
     let reader = StreamReader::try_new(BufReader::new(File::open(spool)?), None).ok();
     // The spool's own: it may be an older version's.
     let columns = reader.as_ref().map_or_else(schema, StreamReader::schema);
+    let properties = properties_for(&columns)?;
     let mut writer = ArrowWriter::try_new(&mut file, columns, Some(properties))?;
     let mut rows = 0;
     if let Some(reader) = reader {

@@ -17,8 +17,8 @@ use crate::error::KernelError;
 use crate::kernel::Kernel;
 use crate::objects::BpfObject;
 use crate::policy_layout::{
-    CGROUP_LEVELS, FlowCounter, MAX_ARMS, MAX_RULES, PARAM_SETS, RawArm, RawExplain, RawFlowKey,
-    RawMove, RawPolicy, RawRule, RawRuleStats, octets,
+    CGROUP_LEVELS, FlowCounter, MAX_ARMS, MAX_RULES, PARAM_SETS, RULE_STATS, RawArm, RawExplain,
+    RawFlowKey, RawMove, RawPolicy, RawRule, RawRuleStats, octets,
 };
 use crate::records::RingReader;
 use crate::transfer::{Transfer, control_bytes};
@@ -178,6 +178,8 @@ pub struct Policy {
     transfers: RingReader<'static, Transfer>,
     policy: Object,
     param_sets: Vec<ParamWords>,
+    /// The numbers of the rules that are counted for, by their places in the map.
+    counted: Vec<u32>,
     in_force: u32,
 }
 
@@ -226,6 +228,7 @@ impl Policy {
             flush,
             policy,
             param_sets: vec![ParamWords::default()],
+            counted: Vec::new(),
             in_force: 0,
         })
     }
@@ -249,11 +252,12 @@ impl Policy {
             arm_bits_v4: spec.arm_bits_v4.min(32),
             arm_bits_v6: spec.arm_bits_v6.min(128),
             names_cgroups: u8::from(spec.rules.iter().any(|rule| rule.cgroup.is_some())),
+            names_devices: u8::from(spec.rules.iter().any(|rule| rule.ifindex.is_some())),
             ..RawPolicy::default()
         };
         for (slot, rule) in raw.rule.iter_mut().zip(&spec.rules) {
             *slot = self.raw_rule(rule)?;
-            self.count_rule(rule.id)?;
+            slot.stats_place = self.count_rule(rule.id, &spec.rules)?;
         }
         // Before anything is chosen: what it lets begin is seen from its beginning.
         if self.arrivals.is_none() && spec.rules.iter().any(|rule| rule.records) {
@@ -337,32 +341,30 @@ impl Policy {
         Ok(place)
     }
 
-    fn count_rule(&self, id: u32) -> Result<(), KernelError> {
-        let zero = RawRuleStats::default();
-        let map = self.map("hs_rule_stats")?;
-        match map.update(
-            &id.to_ne_bytes(),
-            contract::bytes_of(&zero),
-            MapFlags::NO_EXIST,
-        ) {
-            Err(error) if error.kind() != libbpf_rs::ErrorKind::AlreadyExists => {
-                Err(KernelError::operation("counting for a rule", error))
+    /// The place in which the rule is counted for. A new one has a place of its own, or that of a rule which is no more.
+    fn count_rule(&mut self, id: u32, rules: &[Rule]) -> Result<u16, KernelError> {
+        let place_of =
+            |wanted: &dyn Fn(u32) -> bool| self.counted.iter().position(|id| wanted(*id));
+        let place = match place_of(&|known| known == id) {
+            Some(place) => place,
+            None => {
+                let gone = |known: u32| rules.iter().all(|rule| rule.id != known);
+                let place = match self.counted.len() {
+                    RULE_STATS.. => place_of(&gone).unwrap_or(0),
+                    place => place,
+                };
+                let zero = RawRuleStats::default();
+                let key = u32::try_from(place).unwrap_or(0);
+                self.write("hs_rule_stats", key, contract::bytes_of(&zero))?;
+                if place == self.counted.len() {
+                    self.counted.push(id);
+                } else {
+                    self.counted[place] = id;
+                }
+                place
             }
-            _ => Ok(()),
-        }
-    }
-
-    /// Stops counting for a rule that is no more.
-    ///
-    /// # Errors
-    /// When the map cannot be written.
-    pub fn forget_rule(&self, id: u32) -> Result<(), KernelError> {
-        match self.map("hs_rule_stats")?.delete(&id.to_ne_bytes()) {
-            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
-                Err(KernelError::operation("forgetting a rule", error))
-            }
-            _ => Ok(()),
-        }
+        };
+        Ok(u16::try_from(place).unwrap_or(0))
     }
 
     /// What the policy in force says of a connection like `key`: the places of rule and arm. The kernel's own answer.
@@ -431,6 +433,15 @@ impl Policy {
         self.transfers.take()
     }
 
+    /// As [`Policy::take_transfers`], in the place of what is in `transfers`: whoever takes some ten times a second
+    /// keeps the room for them.
+    ///
+    /// # Errors
+    /// When the ring buffer cannot be read.
+    pub fn take_transfers_into(&self, transfers: &mut Vec<Transfer>) -> Result<(), KernelError> {
+        self.transfers.take_into(transfers)
+    }
+
     /// Makes the records of transfers that have ended for half a second and that no event of their connection has
     /// made yet. Few need it, and it walks all connections: worth it where [`FlowCounts::pending`] stays above 0.
     ///
@@ -446,7 +457,11 @@ impl Policy {
     /// # Errors
     /// When the map cannot be read.
     pub fn rule_stats(&self, id: u32) -> Result<RuleStats, KernelError> {
-        let raw: RawRuleStats = self.read("hs_rule_stats", id)?.unwrap_or_default();
+        let place = self.counted.iter().position(|known| *known == id);
+        let raw: RawRuleStats = match place.map(u32::try_from) {
+            Some(Ok(place)) => self.read("hs_rule_stats", place)?.unwrap_or_default(),
+            _ => RawRuleStats::default(),
+        };
         Ok(RuleStats {
             matched: raw.matched,
             chosen: raw.chosen,

@@ -6,6 +6,7 @@ pub(crate) const MAX_RULES: usize = 32;
 pub(crate) const MAX_ARMS: usize = 4;
 pub(crate) const CGROUP_LEVELS: usize = 16;
 pub(crate) const PARAM_SETS: u32 = 1024;
+pub(crate) const RULE_STATS: usize = 1024;
 
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
@@ -32,7 +33,8 @@ pub(crate) struct RawRule {
     pub(crate) arms: u8,
     pub(crate) records: u8,
     pub(crate) by_connection: u8,
-    pub(crate) reserved: [u8; 3],
+    pub(crate) reserved: u8,
+    pub(crate) stats_place: u16,
     pub(crate) addr: [u8; 16],
     pub(crate) arm: [RawArm; MAX_ARMS],
 }
@@ -46,7 +48,8 @@ pub(crate) struct RawPolicy {
     pub(crate) arm_bits_v4: u8,
     pub(crate) arm_bits_v6: u8,
     pub(crate) names_cgroups: u8,
-    pub(crate) reserved: [u8; 5],
+    pub(crate) names_devices: u8,
+    pub(crate) reserved: [u8; 4],
     pub(crate) rule: [RawRule; MAX_RULES],
 }
 

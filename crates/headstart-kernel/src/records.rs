@@ -87,8 +87,18 @@ impl<'read, T: 'read> RingReader<'read, T> {
 
     /// What has come since the last call.
     pub(crate) fn take(&self) -> Result<Vec<T>, KernelError> {
-        self.ring.consume().map_err(failed)?;
-        Ok(self.taken.take())
+        let mut taken = Vec::new();
+        self.take_into(&mut taken)?;
+        Ok(taken)
+    }
+
+    /// Puts what has come since the last call into `taken`, in the place of what is there.
+    pub(crate) fn take_into(&self, taken: &mut Vec<T>) -> Result<(), KernelError> {
+        taken.clear();
+        std::mem::swap(&mut *self.taken.borrow_mut(), taken);
+        let consumed = self.ring.consume();
+        std::mem::swap(&mut *self.taken.borrow_mut(), taken);
+        consumed.map(drop).map_err(failed)
     }
 }
 

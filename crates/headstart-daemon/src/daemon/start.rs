@@ -109,6 +109,7 @@ impl Daemon {
             numbers,
             off,
             stats: Stats::default(),
+            taken: Vec::new(),
             store,
             store_error: None,
             uploads: None,

@@ -107,7 +107,7 @@ check_clippy() {
 	clippy --workspace --all-targets "${kernel_part[@]}"
 	# They are not among the targets of a plain `cargo test`, and so not among those.
 	[ ${#kernel_part[@]} -gt 0 ] ||
-		clippy -p headstart-kernel -p headstart-cli --test exact --test kernels
+		clippy --workspace --test exact --test kernels
 	[ ${#kernel_part[@]} -eq 0 ] ||
 		skip "clang, libelf or zlib is not there: headstart-kernel was left out (scripts/setup.sh build)"
 }
@@ -228,11 +228,14 @@ run_kernel_tests() {
 	cargo test "${LOCKED[@]}" --workspace --exclude headstart-python --test kernels --test exact --no-run
 	program=$TARGET/debug/headstart
 	export XDG_CACHE_HOME=$BUILD/cache
-	if ! said=$("$program" virtual fetch --package "$(debian_12_kernel)" 2>&1); then
+	# KERNEL=7.3 takes another one, which then has to be there.
+	if [ -z "${KERNEL:-}" ]; then
+		if ! said=$("$program" virtual fetch --package "$(debian_12_kernel)" 2>&1); then
+			say "$said"
+			skip "Debian 12's kernel could not be fetched with apt: ${said##*$'\n'}"
+		fi
 		say "$said"
-		skip "Debian 12's kernel could not be fetched with apt: ${said##*$'\n'}"
 	fi
-	say "$said"
 	cargo test "${LOCKED[@]}" --workspace --exclude headstart-python --test kernels \
 		-- --show-output --test-threads=8 >"$log" 2>&1 || code=$?
 	grep -E '^(test |test result:)' "$log" || true

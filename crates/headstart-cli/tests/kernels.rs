@@ -20,8 +20,16 @@ use headstart_virtual::{
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Debian 12's, the oldest that is supported.
-const SERIES: &str = "6.1.";
+/// Debian 12's, the oldest that is supported, and the one that the snapshots hold for.
+const SERIES: &str = "6.1";
+
+/// What the kernel's release begins with: `KERNEL=7.3 make test-kernels` takes another one that was fetched.
+fn series() -> String {
+    std::env::var("KERNEL")
+        .ok()
+        .filter(|series| !series.is_empty())
+        .unwrap_or_else(|| SERIES.to_owned())
+}
 
 /// Another build's program takes another number of instructions, and an instruction is a nanosecond: a packet leaves
 /// a little earlier, and what is estimated from it is a packet larger. Between two boots of one build nothing differs.
@@ -43,7 +51,7 @@ fn headstart() -> &'static Path {
 
 fn machine() -> Machine {
     let image =
-        KernelImage::find(&cache_dir(), Some(SERIES)).unwrap_or_else(|error| panic!("{error}"));
+        KernelImage::find(&cache_dir(), Some(&series())).unwrap_or_else(|error| panic!("{error}"));
     Machine::new(image, headstart().to_owned()).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -109,7 +117,7 @@ fn kernel_tests(names: &[&str]) -> Vec<PathBuf> {
 }
 
 #[test]
-fn doctor_names_what_linux_6_1_lacks_and_that_start_ups_can_run() {
+fn doctor_names_what_the_kernel_lacks_and_that_start_ups_can_run() {
     let finished = boot(
         vec![GuestCommand::new([INIT, "doctor", "--json"])],
         &GuestFiles::new(),
@@ -125,7 +133,11 @@ fn doctor_names_what_linux_6_1_lacks_and_that_start_ups_can_run() {
         .filter(|check| check["verdict"] != "ok")
         .map(|check| check["name"].as_str().unwrap())
         .collect();
-    assert_eq!(limited, ["struct_ops links", "tc links (tcx)"]);
+    let lacks: &[&str] = match series().as_str() {
+        SERIES => &["struct_ops links", "tc links (tcx)"],
+        _ => &[],
+    };
+    assert_eq!(limited, lacks);
 }
 
 #[test]
@@ -214,7 +226,9 @@ fn two_boots_agree_in_every_byte_and_with_the_snapshots() {
             differ_at(&one, &two)
         );
     }
-    compare_with_snapshots(first.out(), &names);
+    if series() == SERIES {
+        compare_with_snapshots(first.out(), &names);
+    }
 }
 
 /// `headstart compare --on virtual` of a small scenario, with its folder of results.
@@ -226,7 +240,7 @@ fn compare(temporary: &Path, out: &Path) -> Command {
             "--on",
             "virtual",
             "--kernel",
-            SERIES,
+            &series(),
             "--json",
             "tests/small.toml",
             "--out",
@@ -281,7 +295,7 @@ fn a_comparison_gives_the_same_bytes_twice() {
         document["machine"]["kernel"]
             .as_str()
             .unwrap()
-            .starts_with(SERIES)
+            .starts_with(&series())
     );
     let cells = document["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 4 * 3);

@@ -43,7 +43,8 @@ pub fn cache_dir() -> PathBuf {
 }
 
 impl KernelImage {
-    /// The kernel in `cache` whose release begins with `wanted`; of several the newest.
+    /// The kernel in `cache` whose release begins with `wanted`, in whole numbers: 6.12 does not begin with 6.1. Of
+    /// several the newest.
     ///
     /// # Errors
     /// [`VirtualError::NoKernel`] when there is none.
@@ -51,7 +52,7 @@ impl KernelImage {
         let entries = fs::read_dir(cache).into_iter().flatten().flatten();
         entries
             .filter_map(|entry| KernelImage::open(&entry.path()))
-            .filter(|image| wanted.is_none_or(|wanted| image.release().starts_with(wanted)))
+            .filter(|image| wanted.is_none_or(|wanted| begins_with(image.release(), wanted)))
             .max_by_key(|image| {
                 (
                     numbers(image.release()),
@@ -209,6 +210,13 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), VirtualError> {
     fs::write(path, bytes).map_err(VirtualError::file(path))
 }
 
+fn begins_with(release: &str, wanted: &str) -> bool {
+    let digit = |c: char| c.is_ascii_digit();
+    release
+        .strip_prefix(wanted)
+        .is_some_and(|rest| !(wanted.ends_with(digit) && rest.starts_with(digit)))
+}
+
 /// The numbers in a version, to compare it by.
 fn numbers(version: &str) -> Vec<u64> {
     version
@@ -252,7 +260,9 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         assert_eq!(release(None).unwrap(), "6.12.3-amd64");
-        assert_eq!(release(Some("6.1.")).unwrap(), "6.1.0-56-amd64");
+        for wanted in ["6.1", "6.1.", "6.1.0-56"] {
+            assert_eq!(release(Some(wanted)).unwrap(), "6.1.0-56-amd64");
+        }
         let error = release(Some("5.10")).unwrap_err();
         assert!(
             error.contains("no kernel 5.10") && error.contains("headstart virtual fetch"),

@@ -111,6 +111,9 @@ fn kernel_tests(names: &[&str]) -> Vec<PathBuf> {
         .filter(|message| {
             message["profile"]["test"] == true
                 && names.iter().any(|name| message["target"]["name"] == *name)
+                && message["manifest_path"]
+                    .as_str()
+                    .is_some_and(|path| path.ends_with("headstart-kernel/Cargo.toml"))
         })
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
         .collect()

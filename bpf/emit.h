@@ -34,6 +34,21 @@ static __always_inline void count_flow(__u32 counter)
 	count_flows(counter, 1);
 }
 
+static __always_inline void put_peer(struct hs_transfer *out, __u16 family, __be32 v4,
+				     __u32 words[4])
+{
+	out->family = 6;
+	/* A listener for both families has IPv4 peers as ::ffff:a.b.c.d. */
+	if (family == AF_INET || (!words[0] && !words[1] && words[2] == bpf_htonl(0xffff))) {
+		words[0] = v4;
+		words[1] = 0;
+		words[2] = 0;
+		words[3] = 0;
+		out->family = 4;
+	}
+	__builtin_memcpy(out->remote_addr, words, sizeof(out->remote_addr));
+}
+
 static __always_inline void put_address(struct hs_transfer *out, const struct tcp_sock *tp)
 {
 	const struct sock_common *common = &tp->inet_conn.icsk_inet.sk.__sk_common;
@@ -43,17 +58,7 @@ static __always_inline void put_address(struct hs_transfer *out, const struct tc
 	words[1] = common->skc_v6_daddr.in6_u.u6_addr32[1];
 	words[2] = common->skc_v6_daddr.in6_u.u6_addr32[2];
 	words[3] = common->skc_v6_daddr.in6_u.u6_addr32[3];
-	out->family = 6;
-	/* A listener for both families has IPv4 peers as ::ffff:a.b.c.d. */
-	if (common->skc_family == AF_INET ||
-	    (!words[0] && !words[1] && words[2] == bpf_htonl(0xffff))) {
-		words[0] = common->skc_daddr;
-		words[1] = 0;
-		words[2] = 0;
-		words[3] = 0;
-		out->family = 4;
-	}
-	__builtin_memcpy(out->remote_addr, words, sizeof(words));
+	put_peer(out, common->skc_family, common->skc_daddr, words);
 }
 
 static __always_inline void put_control(struct hs_transfer *out, const struct tcp_sock *tp)
@@ -81,16 +86,28 @@ static __always_inline void put_why(struct hs_transfer *out, const struct hs_flo
 }
 
 /* As the kernel tells it in TCP_INFO (tcp_compute_delivery_rate, net/ipv4/tcp.c). */
-static __always_inline void put_rate(struct hs_transfer *out, const struct tcp_sock *tp)
+static __always_inline void put_rate(struct hs_transfer *out, __u32 delivered_pkts,
+				     __u32 interval_us, __u32 mss_bytes, int app_limited)
 {
-	__u32 interval_us = tp->rate_interval_us;
-
-	if (!tp->rate_delivered || !interval_us)
+	if (!delivered_pkts || !interval_us)
 		return;
-	out->rate_bytes_per_s =
-		(__u64)tp->rate_delivered * tp->mss_cache * SU_US_PER_S / interval_us;
-	if (BPF_CORE_READ_BITFIELD(tp, rate_app_limited))
+	out->rate_bytes_per_s = (__u64)delivered_pkts * mss_bytes * SU_US_PER_S / interval_us;
+	if (app_limited)
 		out->flags |= HS_TRANSFER_RATE_APP_LIMITED;
+}
+
+static __always_inline void put_socket(struct hs_transfer *out, const struct tcp_sock *tp)
+{
+	const struct sock_common *common = &tp->inet_conn.icsk_inet.sk.__sk_common;
+
+	out->end_rtt_us = tp->srtt_us >> 3;
+	out->mss_bytes = tp->mss_cache;
+	out->local_port = common->skc_num;
+	out->remote_port = bpf_ntohs(common->skc_dport);
+	put_address(out, tp);
+	put_control(out, tp);
+	put_rate(out, tp->rate_delivered, tp->rate_interval_us, tp->mss_cache,
+		 BPF_CORE_READ_BITFIELD(tp, rate_app_limited));
 }
 
 static __always_inline void put_flow(struct hs_transfer *out, const struct hs_flow *flow)
@@ -120,6 +137,18 @@ static __always_inline void put_flow(struct hs_transfer *out, const struct hs_fl
 		out->flags |= HS_TRANSFER_PASSIVE;
 }
 
+/* What is sent again belongs to a transfer: the next begins with what this one left. */
+static __always_inline void next_transfer(struct hs_flow *flow)
+{
+	flow->begin_retrans_bytes += flow->retrans_bytes;
+	flow->begin_retrans_pkts += flow->retrans_pkts;
+	flow->begin_lost_pkts += flow->lost_pkts;
+	flow->begin_rto_count = flow->rto_count;
+	flow->transfers++;
+	flow->last_end_ns = flow->end_ns;
+	flow->phase = HS_FLOW_IDLE;
+}
+
 /* Records the transfer, whose phase is RECORDING. @conn: NULL where no start-up has the connection.
  * Not inlined: several places of a program want it, and code that is called once in a while is
  * slow by the lines of it that have to be fetched. */
@@ -134,29 +163,16 @@ static __attribute__((noinline)) void emit(struct hs_flow *flow, const struct tc
 	} else {
 		__builtin_memset(out, 0, sizeof(*out));
 		put_flow(out, flow);
-		out->end_rtt_us = tp->srtt_us >> 3;
-		out->mss_bytes = tp->mss_cache;
-		out->local_port = tp->inet_conn.icsk_inet.sk.__sk_common.skc_num;
-		out->remote_port = bpf_ntohs(tp->inet_conn.icsk_inet.sk.__sk_common.skc_dport);
+		put_socket(out, tp);
 		if (complete)
 			out->flags |= HS_TRANSFER_COMPLETE;
-		put_address(out, tp);
-		put_control(out, tp);
-		put_rate(out, tp);
 		put_why(out, flow, conn);
 		/* User space looks by the clock: a wake-up for each would cost more than the
 		 * record. */
 		bpf_ringbuf_submit(out, BPF_RB_NO_WAKEUP);
 		count_flow(HS_FLOW_RECORDED);
 	}
-	/* What is sent again belongs to a transfer: the next begins with what this one left. */
-	flow->begin_retrans_bytes += flow->retrans_bytes;
-	flow->begin_retrans_pkts += flow->retrans_pkts;
-	flow->begin_lost_pkts += flow->lost_pkts;
-	flow->begin_rto_count = flow->rto_count;
-	flow->transfers++;
-	flow->last_end_ns = flow->end_ns;
-	flow->phase = HS_FLOW_IDLE;
+	next_transfer(flow);
 }
 
 /* Records the transfer if it has ended and nobody else does. */

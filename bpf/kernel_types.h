@@ -64,6 +64,10 @@ struct in6_addr {
 	} in6_u;
 };
 
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be16 skc_dport;
@@ -72,6 +76,7 @@ struct sock_common {
 	volatile unsigned char skc_state;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
+	atomic64_t skc_cookie;
 };
 
 struct kernfs_node {

@@ -136,9 +136,11 @@ static __always_inline void established(struct bpf_sock_ops *ops, __u8 passive)
 	struct hs_flow_key key = {};
 	struct hs_choice choice;
 	struct bpf_sock *sk = ops->sk;
+	struct hs_slot *slot = 0;
 	struct tcp_sock *tp;
 	struct hs_flow *flow;
 	__u32 flags, place;
+	__u64 cookie = 0;
 
 	if (!policy || !policy->rules || !sk)
 		return;
@@ -157,7 +159,14 @@ static __always_inline void established(struct bpf_sock_ops *ops, __u8 passive)
 		__sync_fetch_and_add(&stats->matched, 1);
 	if (!rule->records && !arm->changes_control && !arm->cap_pkts)
 		return;
-	flow = bpf_sk_storage_get(&hs_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!arm->changes_control && !under_start_up(tp)) {
+		cookie = bpf_get_socket_cookie(ops);
+		slot = take_slot(cookie);
+	}
+	if (slot)
+		flow = &slot->flow;
+	else
+		flow = bpf_sk_storage_get(&hs_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow)
 		return;
 	flow->rule_id = rule->rule_id;
@@ -174,6 +183,8 @@ static __always_inline void established(struct bpf_sock_ops *ops, __u8 passive)
 		flow->begin_retrans_pkts = tp->total_retrans;
 		flow->begin_lost_pkts = tp->lost;
 	}
+	if (slot)
+		enter_slot(slot, tp, cookie);
 	bpf_sock_ops_cb_flags_set(ops, (int)flags);
 	set_control(ops, tp, arm, flow, stats);
 }

@@ -16,7 +16,7 @@
 #ifndef HS_TRANSFER_WATCH_H
 #define HS_TRANSFER_WATCH_H
 
-#include "emit.h"
+#include "slots.h"
 
 #define IPPROTO_TCP    6
 #define IPV6_HLEN      40
@@ -146,17 +146,24 @@ int hs_arrives(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct tcp_header header;
+	struct hs_slot *slot;
 	struct hs_flow *flow;
 	struct tcp_sock *tp;
 	__u32 last;
 
 	if (!sk)
 		return PASS;
-	flow = bpf_sk_storage_get(&hs_flows, sk, 0, 0);
-	if (!flow || !flow->records)
-		return PASS;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
+		return PASS;
+	slot = slot_of(tp);
+	if (!slot)
+		flow = bpf_sk_storage_get(&hs_flows, sk, 0, 0);
+	else if (slot->flow.phase == HS_FLOW_IDLE && under_start_up(tp))
+		flow = move_to_socket(slot, sk);
+	else
+		flow = &slot->flow;
+	if (!flow || !flow->records)
 		return PASS;
 	/* The ACK that ended it has been dealt with. */
 	if (flow->phase == HS_FLOW_ENDED && (__s32)(tp->snd_una - flow->end_seq) >= 0)
@@ -190,11 +197,11 @@ static __always_inline void sampled(struct bpf_sock_ops *ops)
 
 	if (!sk)
 		return;
-	flow = bpf_sk_storage_get(&hs_flows, sk, 0, 0);
-	if (!flow || flow->phase == HS_FLOW_IDLE)
-		return;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
+		return;
+	flow = flow_of(sk, tp);
+	if (!flow || flow->phase == HS_FLOW_IDLE)
 		return;
 	/* Of the packet that left last of those that are known to have arrived. */
 	rtt_us = tp->rack.rtt_us;
@@ -218,9 +225,11 @@ static __always_inline void timed_out(struct bpf_sock_ops *ops)
 
 	if (!sk)
 		return;
-	flow = bpf_sk_storage_get(&hs_flows, sk, 0, 0);
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!flow || !tp)
+	if (!tp)
+		return;
+	flow = flow_of(sk, tp);
+	if (!flow)
 		return;
 	if (flow->phase == HS_FLOW_ENDED)
 		emit_ended(flow, tp, bpf_sk_storage_get(&hs_conns, sk, 0, 0));
@@ -232,16 +241,20 @@ static __always_inline void timed_out(struct bpf_sock_ops *ops)
 static __always_inline void closed(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
+	struct hs_slot *slot;
 	struct hs_flow *flow;
 	struct tcp_sock *tp;
 
 	if (!sk)
 		return;
-	flow = bpf_sk_storage_get(&hs_flows, sk, 0, 0);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return;
+	slot = slot_of(tp);
+	flow = slot ? &slot->flow : bpf_sk_storage_get(&hs_flows, sk, 0, 0);
 	if (!flow)
 		return;
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (tp && flow->records) {
+	if (flow->records) {
 		if (flow->phase == HS_FLOW_ENDED)
 			emit_ended(flow, tp, bpf_sk_storage_get(&hs_conns, sk, 0, 0));
 		if (flow->phase == HS_FLOW_IDLE)
@@ -254,6 +267,8 @@ static __always_inline void closed(struct bpf_sock_ops *ops)
 	if (flow->chosen)
 		count_flow(HS_FLOW_CLOSED);
 	flow->chosen = 0;
+	if (slot)
+		leave_slot(slot);
 }
 
 /* What nothing else has recorded: the last ACK gave no RTT sample, or came while a start-up
@@ -271,6 +286,16 @@ int hs_flush(struct bpf_iter__bpf_sk_storage_map *ctx)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (tp)
 		emit_ended(flow, tp, bpf_sk_storage_get(&hs_conns, sk, 0, 0));
+	return 0;
+}
+
+/* The same for those in the table. */
+SEC("syscall")
+int hs_flush_slots(void *ctx)
+{
+	__u64 before_ns = bpf_ktime_get_ns() - FLUSH_AFTER_NS;
+
+	bpf_loop(HS_SLOTS, flush_slot, &before_ns, 0);
 	return 0;
 }
 

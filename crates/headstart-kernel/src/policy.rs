@@ -448,8 +448,14 @@ impl Policy {
     /// # Errors
     /// When the kernel cannot walk its connections.
     pub fn flush(&self) -> Result<(), KernelError> {
-        walk(&self.flush)
-            .map_err(|error| KernelError::operation("flushing records of transfers", error))
+        let failed = |error: &dyn std::fmt::Display| {
+            KernelError::operation("flushing records of transfers", error.to_string())
+        };
+        walk(&self.flush).map_err(|error| failed(&error))?;
+        program(&self.policy, "hs_flush_slots")?
+            .test_run(ProgramInput::default())
+            .map(drop)
+            .map_err(|error| failed(&error))
     }
 
     /// What the rule has done.

@@ -8,10 +8,14 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use headstart_kernel::{
     Arm, Cgroup, Kernel, Options, Policy, PolicySpec, Rule, SHARE_ONE, Transfer,
 };
+use nix::sys::resource::{Resource, setrlimit};
 
 const ROOM_BYTES: u32 = 1 << 12;
 /// 144 bytes and 8 before them (`BPF_RINGBUF_HDR_SZ`).
@@ -27,6 +31,9 @@ fn answers(client: &mut TcpStream, server: &mut TcpStream, number: usize) {
         client.read_exact(&mut byte).unwrap();
     }
 }
+
+/// A cgroup is the whole process's.
+static ONE_INSIDE: Mutex<()> = Mutex::new(());
 
 /// This process is in a cgroup, until the value is dropped: sockets that it opens then are the cgroup's.
 struct Inside {
@@ -57,6 +64,28 @@ impl Drop for Inside {
     }
 }
 
+fn record_all_of(port: u16) -> PolicySpec {
+    PolicySpec {
+        salt: 0,
+        sample: SHARE_ONE,
+        arm_bits_v4: 24,
+        arm_bits_v6: 48,
+        rules: vec![Rule {
+            id: 1,
+            cgroup: None,
+            ifindex: None,
+            ports: (port, port),
+            destination: None,
+            records: true,
+            by_connection: false,
+            arms: vec![Arm {
+                share: SHARE_ONE,
+                ..Arm::default()
+            }],
+        }],
+    }
+}
+
 #[test]
 fn what_finds_no_room_is_counted_and_with_room_nothing_is_lost() {
     // No name is registered: no lock is needed.
@@ -66,32 +95,13 @@ fn what_finds_no_room_is_counted_and_with_room_nothing_is_lost() {
     }) else {
         return;
     };
+    let _alone = ONE_INSIDE.lock().unwrap_or_else(PoisonError::into_inner);
     let cgroup = Cgroup::create().unwrap();
     let inside = Inside::of(&cgroup);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();
     let mut policy = Policy::attach(&kernel, cgroup.path()).unwrap();
-    policy
-        .apply(&PolicySpec {
-            salt: 0,
-            sample: SHARE_ONE,
-            arm_bits_v4: 24,
-            arm_bits_v6: 48,
-            rules: vec![Rule {
-                id: 1,
-                cgroup: None,
-                ifindex: None,
-                ports: (to.port(), to.port()),
-                destination: None,
-                records: true,
-                by_connection: false,
-                arms: vec![Arm {
-                    share: SHARE_ONE,
-                    ..Arm::default()
-                }],
-            }],
-        })
-        .unwrap();
+    policy.apply(&record_all_of(to.port())).unwrap();
     let mut client = TcpStream::connect(to).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     client.set_nodelay(true).unwrap();
@@ -121,5 +131,50 @@ fn what_finds_no_room_is_counted_and_with_room_nothing_is_lost() {
     );
     assert_eq!(taken, after.recorded - recorded);
     assert!((1999..=2000).contains(&(after.recorded + after.records_lost)));
+    drop(inside);
+}
+
+/// Those that find their place in the table taken have their flows elsewhere (`bpf/slots.h`).
+#[test]
+fn more_connections_than_the_table_has_places_are_all_recorded() {
+    const PLACES: usize = 8192;
+    const CONNECTIONS: usize = PLACES + 800;
+    let Some(kernel): Option<Kernel> = support::kernel(&Options {
+        transfer_room_bytes: 1 << 22,
+        ..Options::default()
+    }) else {
+        return;
+    };
+    // Two descriptors each.
+    let descriptors = Resource::RLIMIT_NOFILE;
+    setrlimit(descriptors, 20_000, 20_000).unwrap();
+    let _alone = ONE_INSIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    let cgroup = Cgroup::create().unwrap();
+    let inside = Inside::of(&cgroup);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut policy = Policy::attach(&kernel, cgroup.path()).unwrap();
+    policy.apply(&record_all_of(to.port())).unwrap();
+    let mut pairs: Vec<(TcpStream, TcpStream)> = (0..CONNECTIONS)
+        .map(|_| {
+            let client = TcpStream::connect(to).unwrap();
+            (client, listener.accept().unwrap().0)
+        })
+        .collect();
+    for (client, server) in &mut pairs {
+        server.write_all(b"!").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+    }
+    drop(pairs);
+    let mut taken: Vec<Transfer> = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while taken.len() < CONNECTIONS && Instant::now() < deadline {
+        policy.flush().unwrap();
+        taken.extend(policy.take_transfers().unwrap());
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(taken.len(), CONNECTIONS);
+    let whole = |transfer: &&Transfer| transfer.complete && transfer.bytes == 1;
+    assert_eq!(taken.iter().filter(whole).count(), CONNECTIONS);
     drop(inside);
 }

@@ -337,6 +337,49 @@ fn a_transfer_to_the_same_machine_is_recorded_though_it_is_acknowledged_while_it
     }
 }
 
+/// Its flow was in the table; the start-up looks for it in the socket.
+#[test]
+fn a_start_up_that_the_application_chooses_after_the_handshake_is_in_the_record_with_its_words() {
+    let _lock = one_at_a_time();
+    let Some(mut stage) = stage("20mbit", 30, 400) else {
+        return;
+    };
+    stage.policy.apply(&policy_of(vec![rule(1, None)])).unwrap();
+    let server = stage.lane.emulation.server();
+    let listener = inside(&stage.cgroup, || {
+        server
+            .run(|| std::net::TcpListener::bind(("::", 8081)).unwrap())
+            .unwrap()
+    });
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let control = std::ffi::OsString::from("su_standard");
+        nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::TcpCongestion, &control)
+            .unwrap();
+        for _ in 0..2 {
+            stream.read_exact(&mut [0]).unwrap();
+            std::io::Write::write_all(&mut stream, &[b'x'; 50_000]).unwrap();
+        }
+        stream.read_exact(&mut [0]).unwrap();
+    });
+    let to = std::net::SocketAddr::new(stage.lane.server.ip(), 8081);
+    let client = stage.lane.emulation.client();
+    let mut stream = client.run(|| TcpStream::connect(to).unwrap()).unwrap();
+    for index in 0..2 {
+        std::io::Write::write_all(&mut stream, b"?").unwrap();
+        stream.read_exact(&mut [0; 50_000]).unwrap();
+        let record = &stage.records(1)[0];
+        assert_eq!((record.bytes, record.complete), (50_000, true));
+        assert_eq!(
+            (record.index, record.control.as_str()),
+            (index, "su_standard")
+        );
+        assert!(index > 0 || record.why.is_some(), "{record:?}");
+    }
+    std::io::Write::write_all(&mut stream, b"?").unwrap();
+    serving.join().unwrap();
+}
+
 #[test]
 fn the_connections_end_with_the_last_byte_is_no_byte_of_the_transfer() {
     let Some(mut stage) = native_stage("20mbit", 30, 400) else {

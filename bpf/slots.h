@@ -14,7 +14,7 @@
 
 #include "emit.h"
 
-#define HS_SLOTS	     8192 /* a power of two; 1.7 MB */
+#define HS_SLOTS	     8192 /* a power of two; 1.4 MB */
 #define HS_SLOT_REST_JIFFIES 25	  /* 25 to 250 ms, by the kernel's HZ */
 #define HS_SLOT_FILLING	     (~0ull)
 

@@ -18,7 +18,8 @@ usage: scripts/bench.sh [--only PART[,PART...]]
   repeat  ten fresh transfers of 100 KB and of 1 MB by native cubic
   cost    what each start-up costs, over native cubic: 20 KB transfers over loopback and veth
   load    what the daemon costs a server, with and without records: nginx, 20 KB transfers over loopback and veth
-          (a quarter of an hour, and only by its name; wants Debian's nginx)
+          (six minutes, and only by its name; wants Debian's nginx; on a machine that is not idle, "chrt -f 10" before it keeps
+          others off the CPUs)
 TEXT
 	exit 0
 	;;

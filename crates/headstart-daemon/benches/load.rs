@@ -362,15 +362,15 @@ impl Stage {
         let after = [cpu_us(&self.server), cpu_us(&self.daemon)];
         let each = |us: f64| us / connections as f64;
         // Of connections that it does not record the daemon hears nothing.
-        let records = f64::from(u8::from(contestant.records));
+        let own = |us: f64| if contestant.records { each(us) } else { 0.0 };
         Turn {
             wall_us: each(took_s * 1e6),
             set_up_p50_us: p50,
             set_up_p99_us: p99,
             server_cpu_us: each(after[0] - before[0]),
             client_cpu_us: each(client),
-            daemon_cpu_us: each(records * (after[1] - before[1] - idle_us(began))),
-            late_cpu_us: each(records * (after[1] - meanwhile - idle_us(settling))),
+            daemon_cpu_us: own(after[1] - before[1] - idle_us(began)),
+            late_cpu_us: own(after[1] - meanwhile - idle_us(settling)),
         }
     }
 }

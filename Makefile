@@ -36,6 +36,11 @@ test-kernels: ## The tests on Debian's kernel in virtual time; ACCEPT=1 writes t
 	@scripts/setup.sh test
 	@scripts/test.sh kernels
 
+.PHONY: hunt
+hunt: ## New random cases for the property tests, by the thousand; CASES=5000 SEED=1 draws these again
+	@scripts/setup.sh build
+	@scripts/hunt.sh
+
 .PHONY: lint
 lint: ## The formats and the lints alone
 	@scripts/setup.sh lint

@@ -211,8 +211,6 @@ fn run(spec: &QueueSpec, seed: u64, steps: &[Step]) -> Run {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     #[test]
     fn every_packet_leaves_once_or_is_dropped_once_and_nothing_passes_the_limit(
         spec in queues(), seed in any::<u64>(), steps in steps(),
@@ -357,8 +355,6 @@ fn carried(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     #[test]
     fn a_link_accounts_for_every_packet_and_every_copy(
         config in links(), steps in steps(), ask_every in 1usize..10,

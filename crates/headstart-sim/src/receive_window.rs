@@ -101,12 +101,14 @@ impl GrowingWindow {
         self.rtt_8us >> 3
     }
 
-    /// Data came, in order or not (tcp_event_data_recv, tcp_grow_window).
+    /// Data came (tcp_event_data_recv, tcp_grow_window). With `may_grow` it is in order, or the sender is told of it by
+    /// SACK: else the window stays as it is, or the acknowledgement would be no duplicate (tcp_data_queue_ofo).
     pub(crate) fn came(
         &mut self,
         now_ns: u64,
         len_bytes: u16,
         mss_bytes: u16,
+        may_grow: bool,
         quick: &mut QuickAcks,
     ) {
         match self.last_came_ns {
@@ -130,7 +132,7 @@ impl GrowingWindow {
             self.offered_bytes = advertised_bytes.min(self.clamp_bytes);
         }
         let room_bytes = self.clamp_bytes.saturating_sub(self.offered_bytes);
-        if len_bytes >= LEAST_GROWING_BYTES && room_bytes > 0 {
+        if may_grow && len_bytes >= LEAST_GROWING_BYTES && room_bytes > 0 {
             self.offered_bytes += room_bytes.min(2 * u64::from(mss_bytes));
             quick.0 |= 1;
         }
@@ -230,7 +232,7 @@ mod tests {
                 let now_ns = u64::from(round) * 100_000_000 + number * 10_000;
                 next += u64::from(MSS);
                 window.measure_by_echo(now_ns, (round - 1) * 100);
-                window.came(now_ns, MSS, MSS, &mut quick);
+                window.came(now_ns, MSS, MSS, true, &mut quick);
                 window.read(now_ns, next);
                 pkts += u32::from(quick.on());
                 quick.acknowledged();
@@ -248,7 +250,7 @@ mod tests {
         let mut quick = QuickAcks::default();
         let mut at_once = 0;
         for number in 0..40 {
-            window.came(number, 1448, 1448, &mut quick);
+            window.came(number, 1448, 1448, true, &mut quick);
             at_once += u32::from(quick.on());
             quick.acknowledged();
         }
@@ -264,6 +266,18 @@ mod tests {
         // From here on the buffer grows, and the window behind it, two segments a packet: of 80 packets
         // and of 160 most.
         assert!(at_once[3] > 40 && at_once[4] > 80, "{at_once:?}");
+    }
+
+    #[test]
+    fn what_comes_out_of_order_and_is_not_reported_leaves_the_window_as_it_is() {
+        let mut window = GrowingWindow::new(65_535, 32 << 20);
+        let mut quick = QuickAcks::default();
+        window.came(0, 1448, 1448, true, &mut quick);
+        let before = window.bytes();
+        window.came(1, 1448, 1448, false, &mut quick);
+        assert_eq!(window.bytes(), before);
+        window.came(2, 1448, 1448, true, &mut quick);
+        assert!(window.bytes() > before);
     }
 
     #[test]
@@ -285,13 +299,13 @@ mod tests {
         let mut quick = QuickAcks::default();
         window.measure_by_echo(100_000_000, 0);
         for number in 0..17 {
-            window.came(100_000_000 + number, MSS, MSS, &mut quick);
+            window.came(100_000_000 + number, MSS, MSS, true, &mut quick);
             quick.acknowledged();
         }
         assert!(!quick.on());
-        window.came(399_000_000, MSS, MSS, &mut quick);
+        window.came(399_000_000, MSS, MSS, true, &mut quick);
         assert!(!quick.on(), "299 ms after the last, less than 300");
-        window.came(800_000_000, MSS, MSS, &mut quick);
+        window.came(800_000_000, MSS, MSS, true, &mut quick);
         assert!(quick.on());
     }
 }

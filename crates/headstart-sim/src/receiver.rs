@@ -190,8 +190,10 @@ impl Receiver {
             }
         }
         let fixed_bytes = self.window.bytes();
+        let may_grow = came.seq <= self.next || transport.uses_sack();
+        let mss_bytes = transport.mss_bytes;
         self.window
-            .came(now_ns, came.len_bytes, transport.mss_bytes, &mut self.quick);
+            .came(now_ns, came.len_bytes, mss_bytes, may_grow, &mut self.quick);
         if !self.grows {
             self.window.fix(fixed_bytes);
         }

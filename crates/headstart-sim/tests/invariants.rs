@@ -321,8 +321,6 @@ fn audited(spec: SimSpec, seed: u64) -> (Auditor, Outcome) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
-
     #[test]
     fn bytes_come_once_and_in_order_and_packets_are_conserved(spec in specs(), seed in 0u64..1000) {
         let queues: Vec<u32> = vec![60; spec.links.len()];

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{dumbbell, group, in_turn, run};
-use headstart_sim::{RecoverySpec, Runner, Traffic, TransferDone, Transport};
+use headstart_sim::{PacingSpec, RecoverySpec, Runner, SackSpec, Traffic, TransferDone, Transport};
 
 /// A slow line: a packet takes 0.6 s there, and the handshake told of 0.15 s.
 fn over_a_slow_line(pkts: u64, transport: Transport) -> TransferDone {
@@ -76,4 +76,28 @@ fn before_2011_a_server_waited_three_seconds_for_the_first_answer() {
         (0, 0),
         "{waited:?}"
     );
+}
+
+/// Many are lost at once, every third packet, and nothing says which. The second timer is not the first one's doubt
+/// again (RFC 5682, 3.2): what is lost is sent by the window, not one packet a timeout. And a receiver whose window
+/// could grow keeps it, or its duplicates were none (Linux: `tcp_data_queue_ofo`).
+#[test]
+fn without_sack_many_losses_are_not_repaired_by_the_timer_alone() {
+    let mut transport = Transport {
+        timestamps: false,
+        mss_bytes: 128,
+        pacing: PacingSpec::Off,
+        ..Transport::linux()
+    };
+    transport.receiver.sack = SackSpec::Off;
+    let traffic = Traffic::Users(in_turn(&[400 * 128]));
+    let group = group(transport, Runner::Native, traffic);
+    let mut spec = dumbbell("10mbit", 60, 2000, group);
+    let lost: Vec<String> = (60..260).step_by(3).map(|n| n.to_string()).collect();
+    spec.links[0].loss = Some(format!("packets:{}", lost.join(",")).parse().unwrap());
+    let (done, outcome) = run(spec);
+    assert_eq!(outcome.dropped_pkts, 67);
+    assert!(done[0].finished && done[0].timeouts <= 5, "{done:?}");
+    // It took 256 s, with ten timeouts, each of them twice the one before.
+    assert!(done[0].end_ns < 30_000_000_000, "{done:?}");
 }

@@ -79,6 +79,7 @@ impl Sender {
             self.take_blocks(ctx.now_ns, ack, &mut news);
         }
         if ack.seq > self.una {
+            self.timeouts_in_a_row = 0;
             self.take_cumulative(ctx.now_ns, ack.seq, &mut news);
         } else {
             news.is_duplicate = !self.board.is_empty() && !window_moved;

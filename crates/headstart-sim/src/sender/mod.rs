@@ -142,6 +142,8 @@ pub(crate) struct Sender {
     reduced_mark: bool,
     timers: Timers,
     backoff: u32,
+    /// Since an acknowledgement last advanced.
+    timeouts_in_a_row: u32,
     last_sent_ns: u64,
     delivered_total: u32,
     lost_total: u32,
@@ -221,6 +223,7 @@ impl Sender {
             reduced_mark: false,
             timers: Timers::default(),
             backoff: 0,
+            timeouts_in_a_row: 0,
             last_sent_ns: now_ns,
             delivered_total: 0,
             lost_total: 0,

@@ -178,7 +178,8 @@ impl Sender {
         if self.board.is_empty() {
             return;
         }
-        let again = self.state == State::Loss && self.backoff > 0;
+        // Of the same first segment: the backoff may stay long after it (RFC 6298, 5.7), this does not (icsk_retransmits).
+        let again = self.state == State::Loss && self.timeouts_in_a_row > 0;
         let fresh = self.state <= State::Disorder
             || self.una >= self.high
             || (self.state == State::Loss && !again);
@@ -210,6 +211,7 @@ impl Sender {
         }
         if !self.startup_keeps_timer() {
             self.backoff += 1;
+            self.timeouts_in_a_row += 1;
         }
         self.start_rto(ctx.now_ns);
     }

@@ -12,10 +12,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use headstart_kernel::{
-    Arm, Cgroup, Kernel, Options, Policy, PolicySpec, Rule, SHARE_ONE, Transfer,
-};
+use headstart_kernel::{Cgroup, Kernel, Options, Policy, PolicySpec, Rule, Transfer};
 use nix::sys::resource::{Resource, setrlimit};
+use support::{policy_of, rule};
 
 const ROOM_BYTES: u32 = 1 << 12;
 /// 144 bytes and 8 before them (`BPF_RINGBUF_HDR_SZ`).
@@ -65,25 +64,10 @@ impl Drop for Inside {
 }
 
 fn record_all_of(port: u16) -> PolicySpec {
-    PolicySpec {
-        salt: 0,
-        sample: SHARE_ONE,
-        arm_bits_v4: 24,
-        arm_bits_v6: 48,
-        rules: vec![Rule {
-            id: 1,
-            cgroup: None,
-            ifindex: None,
-            ports: (port, port),
-            destination: None,
-            records: true,
-            by_connection: false,
-            arms: vec![Arm {
-                share: SHARE_ONE,
-                ..Arm::default()
-            }],
-        }],
-    }
+    policy_of(vec![Rule {
+        ports: (port, port),
+        ..rule(1, None)
+    }])
 }
 
 #[test]

@@ -14,6 +14,7 @@
     reason = "a test's own tools may panic"
 )]
 
+mod stage;
 mod together;
 
 use std::ffi::OsString;
@@ -32,6 +33,7 @@ use headstart_link::LinkConfig;
 use headstart_path::{Direction, Emulation, PacketFate, PacketRecord, PathConfig};
 use nix::sys::socket::{setsockopt as set_option, sockopt};
 
+pub use stage::*;
 pub use together::*;
 
 /// DSCP 1, "lower effort": what the tests configure as low drop priority.

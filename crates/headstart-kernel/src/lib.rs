@@ -20,6 +20,7 @@ mod objects;
 mod paths;
 mod policy;
 mod policy_layout;
+mod policy_spec;
 mod probe;
 mod records;
 mod replay;
@@ -36,8 +37,9 @@ pub use leftovers::{Leftover, leftovers};
 pub use mark::{Attachment, Marker};
 pub use memory::{LiveMemory, MemoryOptions, PrefixLengths};
 pub use paths::{Lesson, PathEntry, Prefix, PrefixError};
-pub use policy::{
-    Arm, CgroupId, FlowCounts, FlowKey, MAX_POLICY_RULES, MAX_RULE_ARMS, Policy, PolicySpec, Rule,
+pub use policy::Policy;
+pub use policy_spec::{
+    Arm, CgroupId, FlowCounts, FlowKey, MAX_POLICY_RULES, MAX_RULE_ARMS, PolicySpec, Rule,
     RuleStats,
 };
 pub use probe::{Check, Probe, Verdict as CheckVerdict};

@@ -1,5 +1,5 @@
 //! What every start-up does over fixed paths, written down: for a kernel in virtual time, where it is the same each
-//! time (`make test-kernels`; the other half is `headstart-cli/tests/kernels.rs`).
+//! time (`make test-kernels`; the other half is `headstart-cli/tests/kernels`).
 //!
 //! For each start-up of the registry, and for native CUBIC to hold them against, into the directory that
 //! `HEADSTART_TRACE_DIR` names:

@@ -6,6 +6,10 @@
 //! `cargo run --release -p headstart-daemon --example record_flood [PAIRS [SECONDS [DIR]]]` (as root), DIR being made if
 //! it is not there
 
+#[path = "../../headstart-kernel/tests/support/inside.rs"]
+mod inside;
+#[path = "../../headstart-kernel/tests/support/rules.rs"]
+mod rules;
 mod support;
 
 use std::error::Error;
@@ -16,7 +20,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headstart_kernel::{Arm, Cgroup, Kernel, Options, Policy, PolicySpec, Rule, SHARE_ONE};
+use headstart_kernel::{Cgroup, Kernel, Options, Policy};
+use inside::Inside;
+use rules::{policy_of, rule_of_port};
 use support::{STEPS_PER_S, Writer};
 
 /// What the daemon uses.
@@ -42,35 +48,13 @@ fn to_and_fro(
     Ok(())
 }
 
-/// For the connections of one of our ports, as on a server.
-fn rule(id: u32, port: u16) -> Rule {
-    Rule {
-        id,
-        cgroup: None,
-        ifindex: None,
-        ports: (port, port),
-        destination: None,
-        records: true,
-        by_connection: false,
-        arms: vec![Arm {
-            share: SHARE_ONE,
-            ..Arm::default()
-        }],
-    }
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let pairs: u32 = arguments.next().map_or(Ok(2), |text| text.parse())?;
     let seconds: u64 = arguments.next().map_or(Ok(20), |text| text.parse())?;
     let mut writer = Writer::below(arguments.next())?;
     let cgroup = Cgroup::create()?;
-    let own = std::fs::read_to_string("/proc/self/cgroup")?;
-    let own = own.lines().find_map(|line| line.strip_prefix("0::"));
-    let root = cgroup.path().parent().ok_or("a cgroup has a parent")?;
-    let home = root.join(own.unwrap_or("/").trim_start_matches('/'));
-    let pid = std::process::id().to_string();
-    std::fs::write(cgroup.path().join("cgroup.procs"), &pid)?;
+    let inside = Inside::of(&cgroup);
 
     let listeners = (0..pairs).map(|_| TcpListener::bind("127.0.0.1:0"));
     let listeners: Vec<TcpListener> = listeners.collect::<Result<_, _>>()?;
@@ -82,13 +66,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ports = listeners.iter().map(|l| l.local_addr().map(|at| at.port()));
     let ports: Vec<u16> = ports.collect::<Result<_, _>>()?;
     let mut policy = Policy::attach(&kernel, cgroup.path())?;
-    policy.apply(&PolicySpec {
-        salt: 0,
-        sample: SHARE_ONE,
-        arm_bits_v4: 24,
-        arm_bits_v6: 48,
-        rules: (1..).zip(ports).map(|(id, port)| rule(id, port)).collect(),
-    })?;
+    let rules = (1..).zip(ports).map(|(id, port)| rule_of_port(id, port));
+    policy.apply(&policy_of(rules.collect()))?;
 
     let (done, ended) = (
         Arc::new(AtomicU64::new(0)),
@@ -118,7 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for thread in threads {
         thread.join().map_err(|_| "a thread panicked")??;
     }
-    std::fs::write(home.join("cgroup.procs"), &pid)?;
+    drop(inside);
     let rest = policy.take_transfers()?;
     taken += rest.len();
     writer.step(step, rest)?;

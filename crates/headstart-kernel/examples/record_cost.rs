@@ -11,16 +11,23 @@
     reason = "a measurement that cannot go on ends with the reason"
 )]
 
+#[path = "../tests/support/inside.rs"]
+mod inside;
+#[path = "../tests/support/rules.rs"]
+mod rules;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::FromRawFd;
 use std::time::Duration;
 
-use headstart_kernel::{Arm, Cgroup, Kernel, Options, Policy, PolicySpec, Rule, SHARE_ONE};
+use headstart_kernel::{Cgroup, Kernel, Options, Policy};
+use inside::inside;
 use libbpf_rs::query::ProgInfoIter;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{UsageWho, getrusage};
+use rules::{policy_of, rule_of_port};
 
 const BYTES: usize = 20_000;
 const CONNECTIONS: u32 = 300;
@@ -48,32 +55,6 @@ fn batch(listener: &TcpListener) -> f64 {
     (cpu_us() - before) / f64::from(CONNECTIONS)
 }
 
-fn spec(rules: Vec<Rule>) -> PolicySpec {
-    PolicySpec {
-        salt: 0,
-        sample: SHARE_ONE,
-        arm_bits_v4: 24,
-        arm_bits_v6: 48,
-        rules,
-    }
-}
-
-/// The server's side alone is of the cgroup, as on a server: connections have it from their listener.
-fn listener_in(cgroup: &Cgroup) -> TcpListener {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap();
-    let home = own
-        .lines()
-        .find_map(|line| line.strip_prefix("0::"))
-        .unwrap();
-    let root = cgroup.path().parent().unwrap();
-    let pid = std::process::id().to_string();
-    fs::write(cgroup.path().join("cgroup.procs"), &pid).unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let home = root.join(home.trim_start_matches('/'));
-    fs::write(home.join("cgroup.procs"), &pid).unwrap();
-    listener
-}
-
 struct Stage {
     listener: TcpListener,
     cgroup: Cgroup,
@@ -87,21 +68,11 @@ impl Stage {
         }
         let mut policy = Policy::attach(&self.kernel, self.cgroup.path()).unwrap();
         let port = self.listener.local_addr().unwrap().port();
-        let recorded = Rule {
-            id: 1,
-            cgroup: None,
-            ifindex: None,
-            ports: (port, port),
-            destination: None,
-            records: true,
-            by_connection: false,
-            arms: vec![Arm {
-                share: SHARE_ONE,
-                ..Arm::default()
-            }],
+        let rules = match which {
+            2 => vec![rule_of_port(1, port)],
+            _ => vec![],
         };
-        let rules = if which == 2 { vec![recorded] } else { vec![] };
-        policy.apply(&spec(rules)).unwrap();
+        policy.apply(&policy_of(rules)).unwrap();
         Some(policy)
     }
 
@@ -169,7 +140,8 @@ fn main() {
         ..Options::default()
     };
     let stage = Stage {
-        listener: listener_in(&cgroup),
+        // The server's side alone is of the cgroup, as on a server: connections have it from their listener.
+        listener: inside(&cgroup, || TcpListener::bind("127.0.0.1:0").unwrap()),
         kernel: Kernel::load(&options).unwrap(),
         cgroup,
     };

@@ -4,17 +4,15 @@
 
 mod support;
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use headstart_kernel::{Cgroup, Kernel, Options, Policy, PolicySpec, Rule, Transfer};
+use headstart_kernel::{Cgroup, Kernel, Options, Policy, Transfer};
 use nix::sys::resource::{Resource, setrlimit};
-use support::{policy_of, rule};
+use support::{Inside, policy_of, rule_of_port};
 
 const ROOM_BYTES: u32 = 1 << 12;
 /// 144 bytes and 8 before them (`BPF_RINGBUF_HDR_SZ`).
@@ -34,42 +32,6 @@ fn answers(client: &mut TcpStream, server: &mut TcpStream, number: usize) {
 /// A cgroup is the whole process's.
 static ONE_INSIDE: Mutex<()> = Mutex::new(());
 
-/// This process is in a cgroup, until the value is dropped: sockets that it opens then are the cgroup's.
-struct Inside {
-    home: PathBuf,
-}
-
-impl Inside {
-    fn of(cgroup: &Cgroup) -> Inside {
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap();
-        let own = own
-            .lines()
-            .find_map(|line| line.strip_prefix("0::"))
-            .unwrap();
-        let root = cgroup.path().parent().unwrap();
-        let pid = std::process::id().to_string();
-        fs::write(cgroup.path().join("cgroup.procs"), pid).unwrap();
-        Inside {
-            home: root.join(own.trim_start_matches('/')),
-        }
-    }
-}
-
-/// Or the end of the cgroup would be that of this process.
-impl Drop for Inside {
-    fn drop(&mut self) {
-        let pid = std::process::id().to_string();
-        fs::write(self.home.join("cgroup.procs"), pid).unwrap();
-    }
-}
-
-fn record_all_of(port: u16) -> PolicySpec {
-    policy_of(vec![Rule {
-        ports: (port, port),
-        ..rule(1, None)
-    }])
-}
-
 #[test]
 fn what_finds_no_room_is_counted_and_with_room_nothing_is_lost() {
     // No name is registered: no lock is needed.
@@ -85,7 +47,8 @@ fn what_finds_no_room_is_counted_and_with_room_nothing_is_lost() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();
     let mut policy = Policy::attach(&kernel, cgroup.path()).unwrap();
-    policy.apply(&record_all_of(to.port())).unwrap();
+    let rules = vec![rule_of_port(1, to.port())];
+    policy.apply(&policy_of(rules)).unwrap();
     let mut client = TcpStream::connect(to).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     client.set_nodelay(true).unwrap();
@@ -138,7 +101,8 @@ fn more_connections_than_the_table_has_places_are_all_recorded() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();
     let mut policy = Policy::attach(&kernel, cgroup.path()).unwrap();
-    policy.apply(&record_all_of(to.port())).unwrap();
+    let rules = vec![rule_of_port(1, to.port())];
+    policy.apply(&policy_of(rules)).unwrap();
     let mut pairs: Vec<(TcpStream, TcpStream)> = (0..CONNECTIONS)
         .map(|_| {
             let client = TcpStream::connect(to).unwrap();

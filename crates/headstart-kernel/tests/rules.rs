@@ -144,10 +144,7 @@ fn the_kernels_choice_is_the_first_rule_that_matches_and_the_arm_that_user_space
         .run(&given, |(salt, rules, keys)| {
             let spec = PolicySpec {
                 salt,
-                sample: SHARE_ONE,
-                arm_bits_v4: 24,
-                arm_bits_v6: 48,
-                rules,
+                ..support::policy_of(rules)
             };
             policy.borrow_mut().apply(&spec).unwrap();
             for key in keys {

@@ -7,6 +7,9 @@
     reason = "each test file uses its part of a private module"
 )]
 
+#[path = "../../../headstart-kernel/tests/support/inside.rs"]
+mod inside;
+
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -24,6 +27,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
 
 use super::{eventually, headstart, words};
+pub use inside::inside;
 
 pub const WEB: &str = "[[rule]]\nname = \"web\"\nports = \"8080\"\nstartup = \"su_standard\"\n";
 pub const PORT: u16 = 8080;
@@ -48,22 +52,6 @@ fn emulation() -> Emulation {
         ..PathConfig::new(link.clone(), link)
     })
     .unwrap()
-}
-
-/// With this process in the cgroup: the sockets that it opens there are the cgroup's.
-pub fn inside<T>(cgroup: &Cgroup, make: impl FnOnce() -> T) -> T {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = own
-        .lines()
-        .find_map(|line| line.strip_prefix("0::"))
-        .unwrap();
-    let root = cgroup.path().parent().unwrap();
-    let pid = std::process::id().to_string();
-    fs::write(cgroup.path().join("cgroup.procs"), &pid).unwrap();
-    let made = make();
-    let back = root.join(own.trim_start_matches('/')).join("cgroup.procs");
-    fs::write(back, &pid).unwrap();
-    made
 }
 
 impl Stage {

@@ -19,6 +19,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step of a benchmark ends it")]
 
+#[path = "../../../headstart-kernel/tests/support/inside.rs"]
+mod cgroup;
 mod client;
 mod stage;
 #[path = "../../../headstart-kernel/benches/support/mod.rs"]

@@ -16,6 +16,7 @@ use nix::sys::socket::{Backlog, listen};
 use nix::unistd::Pid;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use crate::cgroup;
 use crate::client::get;
 use crate::support::{Network, SERVER, inside, ip};
 use crate::{CONTESTANTS, Contestant, NATIVE, TRANSFER_BYTES};
@@ -138,23 +139,18 @@ impl Stage {
 
     /// A listener for each contestant, in its cgroup.
     fn listeners(&self) -> Vec<TcpListener> {
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap();
-        let own = own
-            .lines()
-            .find_map(|line| line.strip_prefix("0::"))
-            .unwrap();
-        let root = self.ruled.path().parent().unwrap();
-        let home = root.join(own.trim_start_matches('/'));
-        let pid = std::process::id().to_string();
         let of = |(index, contestant): (usize, &Contestant)| {
-            let cgroup = contestant.rule.map_or(&*home, |_| self.ruled.path());
-            fs::write(cgroup.join("cgroup.procs"), &pid).unwrap();
-            inside(&self.network.names[0], "listen", || {
-                TcpListener::bind(("0.0.0.0", port_of(index))).unwrap()
-            })
+            let bind = || {
+                inside(&self.network.names[0], "listen", || {
+                    TcpListener::bind(("0.0.0.0", port_of(index))).unwrap()
+                })
+            };
+            match contestant.rule {
+                Some(_) => cgroup::inside(&self.ruled, bind),
+                None => bind(),
+            }
         };
         let sockets: Vec<TcpListener> = CONTESTANTS.iter().enumerate().map(of).collect();
-        fs::write(home.join("cgroup.procs"), &pid).unwrap();
         for socket in &sockets {
             listen(socket, Backlog::new(4096).unwrap()).unwrap();
             // As nginx's own are: of two workers that are told of a connection, one would wait for the next.

@@ -14,6 +14,8 @@
     reason = "a test's own tools may panic"
 )]
 
+mod inside;
+mod rules;
 mod stage;
 mod together;
 
@@ -27,12 +29,14 @@ use std::time::{Duration, Instant};
 
 use headstart_core::{Params, Startup, why_name};
 use headstart_kernel::{
-    Attachment, Cgroup, Kernel, KernelError, MemoryOptions, Options, Record, RecordLevel,
+    Attachment, Kernel, KernelError, MemoryOptions, Options, Record, RecordLevel,
 };
 use headstart_link::LinkConfig;
 use headstart_path::{Direction, Emulation, PacketFate, PacketRecord, PathConfig};
 use nix::sys::socket::{setsockopt as set_option, sockopt};
 
+pub use inside::*;
+pub use rules::*;
 pub use stage::*;
 pub use together::*;
 
@@ -249,22 +253,6 @@ impl Bdp {
 pub fn of_socket(records: &[Record], port: u16) -> Vec<Record> {
     let of_port = |record: &&Record| record.remote_port == port;
     records.iter().filter(of_port).copied().collect()
-}
-
-/// Runs `make` with this process inside the cgroup: sockets that it opens are the cgroup's, whoever uses them.
-pub fn inside<T>(cgroup: &Cgroup, make: impl FnOnce() -> T) -> T {
-    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = own
-        .lines()
-        .find_map(|line| line.strip_prefix("0::"))
-        .unwrap();
-    let root = cgroup.path().parent().unwrap().to_owned();
-    let pid = std::process::id().to_string();
-    std::fs::write(cgroup.path().join("cgroup.procs"), &pid).unwrap();
-    let made = make();
-    let back = root.join(own.trim_start_matches('/')).join("cgroup.procs");
-    std::fs::write(back, &pid).unwrap();
-    made
 }
 
 /// A connection to the server.

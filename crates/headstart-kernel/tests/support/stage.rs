@@ -1,44 +1,13 @@
-//! Rules, and where they are tried.
+//! Where rules are tried.
 
 use std::net::TcpListener;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use headstart_kernel::{
-    Arm, Cgroup, Kernel, Options, Policy, PolicySpec, Rule, SHARE_ONE, Transfer,
-};
+use headstart_kernel::{Cgroup, Kernel, Options, Policy, Transfer};
 
 use super::{Lane, everything, inside, kernel};
-
-/// Matches all, records, and has one arm.
-pub fn rule(id: u32, control: Option<&str>) -> Rule {
-    Rule {
-        id,
-        cgroup: None,
-        ifindex: None,
-        ports: (0, u16::MAX),
-        destination: None,
-        records: true,
-        by_connection: false,
-        arms: vec![Arm {
-            share: SHARE_ONE,
-            control: control.map(str::to_owned),
-            ..Arm::default()
-        }],
-    }
-}
-
-/// All connections are sampled.
-pub fn policy_of(rules: Vec<Rule>) -> PolicySpec {
-    PolicySpec {
-        salt: 1,
-        sample: SHARE_ONE,
-        arm_bits_v4: 24,
-        arm_bits_v6: 48,
-        rules,
-    }
-}
 
 /// Lane and cgroup membership are the process's.
 static ONE_STAGE: Mutex<()> = Mutex::new(());

@@ -5,227 +5,111 @@
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
 mod support;
+#[path = "../../headstart-memory/tests/support/table.rs"]
+mod table;
 
-use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
 
 use headstart_core::{MemoryParams, Path};
-use headstart_kernel::{Cgroup, KernelError, Lesson, LiveMemory, Prefix, PrefixLengths};
+use headstart_kernel::{Lesson, LiveMemory, Prefix, PrefixLengths};
 use headstart_memory::{Local, Site, SiteConfig, SiteUrl};
 use headstart_path::{Emulation, LinkConfig, PathConfig};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::stage::inside;
+use support::stage::Stage;
 use support::*;
+use table::Table;
 
-const PORT: u16 = 8080;
+const URL: &str = "redis://:of-the-site@127.0.0.1:6399/0";
 
-/// The other server of the site: its memory has no kernel beneath it.
-#[derive(Clone, Default)]
-struct Other(Arc<Mutex<HashMap<Prefix, Lesson>>>);
-
-impl Local for Other {
-    fn now_ns(&self) -> u64 {
-        LiveMemory::now_ns()
-    }
-
-    fn look(&self, each: &mut dyn FnMut(Lesson)) -> Result<(), KernelError> {
-        self.0.lock().unwrap().values().copied().for_each(each);
-        Ok(())
-    }
-
-    fn get(&self, prefix: Prefix) -> Result<Option<Lesson>, KernelError> {
-        Ok(self.0.lock().unwrap().get(&prefix).copied())
-    }
-
-    fn put(&self, lesson: &Lesson) -> Result<(), KernelError> {
-        self.0.lock().unwrap().insert(lesson.prefix, *lesson);
-        Ok(())
-    }
+/// Where the daemon is to be started, and the store through which it then shares what it learns.
+fn stage() -> (Stage, Store) {
+    let queue = "drop-tail:200".parse().unwrap();
+    let link = LinkConfig::new("40mbit".parse().unwrap(), "20ms".parse().unwrap(), queue);
+    let path = Emulation::start(PathConfig {
+        lane: 24,
+        ..PathConfig::new(link.clone(), link)
+    });
+    let rules = format!(
+        "[memory]\nurl = \"{URL}\"\n[[rule]]\nname = \"web\"\nstartup = \"su_fast_start\"\n"
+    );
+    let stage = Stage::on(path.unwrap(), "0.0.0.0", &rules);
+    let store = Store::beside(&stage);
+    (stage, store)
 }
 
-fn signal(process: &Child, signal: Signal) {
-    kill(Pid::from_raw(process.id().cast_signed()), signal).unwrap();
-}
+struct Store(Child);
 
-struct Stage {
-    path: Emulation,
-    cgroup: Cgroup,
-    listener: TcpListener,
-    dir: tempfile::TempDir,
-    store: Child,
-    daemon: Option<Child>,
-}
-
-impl Stage {
-    fn new() -> Stage {
-        let queue = "drop-tail:200".parse().unwrap();
-        let link = LinkConfig::new("40mbit".parse().unwrap(), "20ms".parse().unwrap(), queue);
-        let path = Emulation::start(PathConfig {
-            lane: 24,
-            ..PathConfig::new(link.clone(), link)
-        })
-        .unwrap();
-        let cgroup = Cgroup::create().unwrap();
-        let bind = || TcpListener::bind(("0.0.0.0", PORT)).unwrap();
-        let listener = inside(&cgroup, || path.server().run(bind).unwrap());
-        let dir = tempfile::tempdir().unwrap();
-        // On a socket file too: the daemon is in another network namespace than this process, and each has its own
-        // loopback device.
-        let mut store = Command::new("redis-server");
-        store.args([
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--bind",
-            "0.0.0.0",
-            "--protected-mode",
-            "no",
-        ]);
-        store.args(["--requirepass", "of-the-site", "--port", "6399"]);
-        store.arg("--dir").arg(dir.path()).stdout(Stdio::null());
-        let store = path.server().spawn(store).unwrap();
-        let stage = Stage {
-            path,
-            cgroup,
-            listener,
-            dir,
-            store,
-            daemon: None,
-        };
-        let listens = || {
-            stage
-                .path
-                .server()
-                .listening_tcp_ports()
-                .unwrap()
-                .contains(&6399)
-        };
+impl Store {
+    /// In the server's network: the daemon is there, and each network namespace has its own loopback device.
+    fn beside(stage: &Stage) -> Store {
+        let mut command = Command::new("redis-server");
+        command.args(["--save", "", "--appendonly", "no"]);
+        command.args(["--bind", "0.0.0.0", "--protected-mode", "no"]);
+        command.args(["--requirepass", "of-the-site", "--port", "6399"]);
+        command.arg("--dir").arg(stage.dir.path());
+        command.stdout(Stdio::null());
+        let server = stage.path.server();
+        let store = Store(server.spawn(command).unwrap());
+        let listens = || server.listening_tcp_ports().unwrap().contains(&6399);
         assert!(eventually(listens), "redis-server does not listen");
-        stage.configure();
-        stage
+        store
     }
 
-    fn url() -> &'static str {
-        "redis://:of-the-site@127.0.0.1:6399/0"
-    }
-
-    fn configure(&self) {
-        let at = self.dir.path().display();
-        let cgroup = self.cgroup.path().file_name().unwrap().to_string_lossy();
-        let text = format!(
-            "[daemon]\ncgroup = \"{cgroup}\"\nrun_dir = \"{at}/run\"\nstate_dir = \"{at}/state\"\n\
-             [memory]\nurl = \"{}\"\n\
-             [[rule]]\nname = \"web\"\nstartup = \"su_fast_start\"\n",
-            Stage::url()
-        );
-        let file = self.dir.path().join("headstart.toml");
-        fs::write(&file, text).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    }
-
-    fn start(&mut self) {
-        let file = self.dir.path().join("headstart.toml");
-        let mut command = headstart(&["run", "--config", file.to_str().unwrap()]);
-        command.stderr(File::create(self.dir.path().join("log")).unwrap());
-        self.daemon = Some(self.path.server().spawn(command).unwrap());
-        assert!(eventually(|| self.status().is_some()), "{}", self.log());
-    }
-
-    fn end(&mut self) {
-        let mut daemon = self.daemon.take().unwrap();
-        signal(&daemon, Signal::SIGTERM);
-        assert!(daemon.wait().unwrap().success());
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
-    }
-
-    fn told(&self, verb: &str, more: &[&str]) -> Option<String> {
-        let run_dir = self.dir.path().join("run");
-        let mut command = headstart(&[verb, "--run-dir", run_dir.to_str().unwrap()]);
-        let output = command.args(more).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        output.status.success().then_some(text)
-    }
-
-    fn status(&self) -> Option<Value> {
-        serde_json::from_str(&self.told("status", &["--json"])?).ok()
-    }
-
-    #[track_caller]
-    fn site_gets(&self, state: &str) {
-        let there = || self.status().unwrap()["memory"]["site"]["state"] == state;
-        assert!(eventually(there), "{:?}\n{}", self.status(), self.log());
-    }
-
-    /// Another server that shares the store, in the same network.
-    fn other(&self) -> (Other, Site) {
-        let other = Other::default();
-        let config = SiteConfig {
-            url: SiteUrl::parse(Stage::url(), None).unwrap(),
-            params: MemoryParams::default(),
-            lengths_v4: PrefixLengths::new(vec![24, 32]),
-            lengths_v6: PrefixLengths::new(vec![48]),
-        };
-        // A thread that is started there stays there.
-        let site = self
-            .path
-            .server()
-            .run(|| Site::share(config, other.clone()).unwrap());
-        (other, site.unwrap())
-    }
-
-    /// A response of so many bytes over a new connection, which is closed then.
-    fn serve(&self, bytes: usize) {
-        let to = SocketAddr::new(self.path.server().addr_v4().into(), PORT);
-        let connect = || TcpStream::connect(to).unwrap();
-        let mut client = self.path.client().run(connect).unwrap();
-        let (mut server, _) = self.listener.accept().unwrap();
-        let data = vec![b'x'; bytes];
-        std::thread::scope(|scope| {
-            scope.spawn(|| server.write_all(&data).unwrap());
-            let mut got = vec![0; bytes];
-            client.read_exact(&mut got).unwrap();
-        });
-    }
-
-    /// What `headstart paths` says of the site's memory.
-    fn site_paths(&self, words: &[&str]) -> (bool, String) {
-        let file = self.dir.path().join("paths");
-        let mut command = headstart(&["paths", "--url", Stage::url()]);
-        command.args(words).stdout(File::create(&file).unwrap());
-        command.stderr(File::create(self.dir.path().join("paths-log")).unwrap());
-        let mut child = self.path.server().spawn(command).unwrap();
-        let done = child.wait().unwrap().success();
-        let file = if done {
-            file
-        } else {
-            self.dir.path().join("paths-log")
-        };
-        (done, fs::read_to_string(file).unwrap())
-    }
-
-    fn explained(&self, addr: &str) -> String {
-        self.told("explain", &[addr, "--port", "8080"]).unwrap()
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.0.id().cast_signed()), signal).unwrap();
     }
 }
 
-impl Drop for Stage {
+impl Drop for Store {
     fn drop(&mut self) {
-        for process in self.daemon.iter_mut().chain([&mut self.store]) {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
+}
+
+#[track_caller]
+fn site_gets(stage: &Stage, state: &str) {
+    let there = || stage.status()["memory"]["site"]["state"] == state;
+    assert!(eventually(there), "{}\n{}", stage.status(), stage.log());
+}
+
+/// Another server that shares the store, in the same network: its memory has no kernel beneath it.
+fn other(stage: &Stage) -> (Table, Site) {
+    let other = Table::default();
+    let config = SiteConfig {
+        url: SiteUrl::parse(URL, None).unwrap(),
+        params: MemoryParams::default(),
+        lengths_v4: PrefixLengths::new(vec![24, 32]),
+        lengths_v6: PrefixLengths::new(vec![48]),
+    };
+    // A thread that is started there stays there.
+    let server = stage.path.server();
+    let site = server.run(|| Site::share(config, other.clone()).unwrap());
+    (other, site.unwrap())
+}
+
+/// A response of so many bytes over a new connection, which is closed then.
+fn serve(stage: &Stage, bytes: usize) {
+    Stage::transfer(&mut stage.connect(), bytes);
+}
+
+/// What `headstart paths` says of the site's memory.
+fn site_paths(stage: &Stage, words: &[&str]) -> (bool, String) {
+    let [said, log] = ["paths", "paths-log"].map(|name| stage.dir.path().join(name));
+    let mut command = headstart(&["paths", "--url", URL]);
+    command.args(words).stdout(File::create(&said).unwrap());
+    command.stderr(File::create(&log).unwrap());
+    let mut child = stage.path.server().spawn(command).unwrap();
+    let done = child.wait().unwrap().success();
+    let file = if done { said } else { log };
+    (done, fs::read_to_string(file).unwrap())
+}
+
+fn explained(stage: &Stage, addr: &str) -> String {
+    stage.told("explain", &[addr, "--port", "8080"]).unwrap()
 }
 
 #[test]
@@ -242,14 +126,14 @@ fn a_daemon_shares_what_it_learns_and_takes_no_notice_of_a_store_in_trouble() {
     if skipped() {
         return;
     }
-    let mut stage = Stage::new();
+    let (mut stage, store) = stage();
     stage.start();
-    stage.site_gets("shared");
-    let (other, site) = stage.other();
+    site_gets(&stage, "shared");
+    let (other, site) = other(&stage);
 
     // What a connection of ours teaches, the other server knows.
     let client: Prefix = "10.77.24.0/24".parse().unwrap();
-    stage.serve(400_000);
+    serve(&stage, 400_000);
     let knows = || {
         other
             .get(client)
@@ -287,43 +171,39 @@ fn a_daemon_shares_what_it_learns_and_takes_no_notice_of_a_store_in_trouble() {
         learnt_ns,
     };
     other.put(&lesson(77, LiveMemory::now_ns())).unwrap();
-    let taken = || {
-        stage
-            .explained("203.0.113.9")
-            .contains("initial window: 77 pkts")
-    };
-    assert!(eventually(taken), "{}", stage.explained("203.0.113.9"));
+    let taken = || explained(&stage, "203.0.113.9").contains("initial window: 77 pkts");
+    assert!(eventually(taken), "{}", explained(&stage, "203.0.113.9"));
     // Never above the cap of this server.
     other.put(&lesson(60_000, LiveMemory::now_ns())).unwrap();
-    let capped = || stage.explained("203.0.113.9").contains("window 2000 pkts");
-    assert!(eventually(capped), "{}", stage.explained("203.0.113.9"));
+    let capped = || explained(&stage, "203.0.113.9").contains("window 2000 pkts");
+    assert!(eventually(capped), "{}", explained(&stage, "203.0.113.9"));
 
     // Anybody with the password can look at what the site knows, as it stands there.
-    let (done, listed) = stage.site_paths(&["list"]);
+    let (done, listed) = site_paths(&stage, &["list"]);
     assert!(
         done && listed.contains("10.77.24.0/24") && listed.contains("(site memory)"),
         "{listed}"
     );
-    let (_, shown) = stage.site_paths(&["show", "203.0.113.9", "--json"]);
+    let (_, shown) = site_paths(&stage, &["show", "203.0.113.9", "--json"]);
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["source"], "site");
     assert_eq!(shown["paths"][0]["path"]["cwnd_pkts"], 60_000);
-    let (done, refused) = stage.site_paths(&["forget", "--all"]);
+    let (done, refused) = site_paths(&stage, &["forget", "--all"]);
     assert!(
         !done && refused.contains("can be listed, shown and exported"),
         "{refused}"
     );
 
     // The store hangs: connections come and go as ever, and it is said.
-    signal(&stage.store, Signal::SIGSTOP);
-    stage.site_gets("unreachable");
+    store.signal(Signal::SIGSTOP);
+    site_gets(&stage, "unreachable");
     for _ in 0..5 {
-        stage.serve(100_000);
+        serve(&stage, 100_000);
     }
     let status = stage.told("status", &[]).unwrap();
     assert!(status.contains("NOT SHARED: no answer"), "{status}");
     assert!(!status.contains("of-the-site"), "{status}");
-    let (done, refused) = stage.site_paths(&["list"]);
+    let (done, refused) = site_paths(&stage, &["list"]);
     assert!(
         !done && refused.contains("redis://127.0.0.1:6399/0: no answer"),
         "{refused}"
@@ -334,20 +214,20 @@ fn a_daemon_shares_what_it_learns_and_takes_no_notice_of_a_store_in_trouble() {
             .log()
             .contains("the shared memory redis://127.0.0.1:6399/0: no answer")
     );
-    assert!(stage.explained("203.0.113.9").contains("window 2000 pkts"));
+    assert!(explained(&stage, "203.0.113.9").contains("window 2000 pkts"));
 
     // Over a restart without the store, the file remembers.
-    stage.end();
+    assert!(stage.end(Signal::SIGTERM).success());
     let saved = stage.log();
     stage.start();
-    let explained = stage.explained("203.0.113.9");
+    let explained = explained(&stage, "203.0.113.9");
     assert!(
         explained.contains("window 2000 pkts"),
         "{explained}\n{saved}"
     );
-    stage.serve(100_000);
-    signal(&stage.store, Signal::SIGCONT);
-    stage.site_gets("shared");
+    serve(&stage, 100_000);
+    store.signal(Signal::SIGCONT);
+    site_gets(&stage, "shared");
     drop(site);
-    stage.end();
+    assert!(stage.end(Signal::SIGTERM).success());
 }

@@ -8,7 +8,7 @@ mod support;
 use std::net::Ipv4Addr;
 
 use headstart_core::MemoryParams;
-use headstart_kernel::Prefix;
+use headstart_kernel::{LiveMemory, Prefix};
 use headstart_memory::{SitePaths, SiteState, SiteUrl};
 use nix::sys::signal::Signal;
 use support::*;
@@ -25,7 +25,7 @@ fn what_one_server_learns_the_others_know_with_its_age() {
     }
     let store = Store::start();
     let (first, second) = (Server::of(&store), Server::of(&store));
-    first.learns_at(A, 40, now_ns() - 600 * S);
+    first.learns_at(A, 40, LiveMemory::now_ns() - 600 * S);
     second.learns(B, 90);
     second.gets_to_know(A, 40);
     first.gets_to_know(B, 90);
@@ -413,7 +413,7 @@ fn a_large_memory_is_shared_whole_and_told_once() {
     let url = SiteUrl::parse(&store.url(), None).unwrap();
     let first = Server::alone();
     // All at one moment: what tells them apart is the prefix alone.
-    let at_ns = now_ns();
+    let at_ns = LiveMemory::now_ns();
     for host in 0..PATHS {
         let prefix = Prefix::of(Ipv4Addr::from_bits(0x0a40_0000 + host).into(), 32);
         first.learns_at(&prefix.to_string(), 10 + host % 100, at_ns);

@@ -27,7 +27,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
 
 use super::{eventually, headstart, words};
-pub use inside::inside;
+use inside::inside;
 
 pub const WEB: &str = "[[rule]]\nname = \"web\"\nports = \"8080\"\nstartup = \"su_standard\"\n";
 pub const PORT: u16 = 8080;
@@ -56,11 +56,15 @@ fn emulation() -> Emulation {
 
 impl Stage {
     pub fn new(rules: &str) -> Stage {
-        let path = emulation();
+        Stage::on(emulation(), "::", rules)
+    }
+
+    /// Over `path`, with a server that listens at the address `at`.
+    pub fn on(path: Emulation, at: &str, rules: &str) -> Stage {
         let cgroup = Cgroup::create().unwrap();
         let listener = inside(&cgroup, || {
             path.server()
-                .run(|| TcpListener::bind(("::", PORT)).unwrap())
+                .run(|| TcpListener::bind((at, PORT)).unwrap())
                 .unwrap()
         });
         let stage = Stage {

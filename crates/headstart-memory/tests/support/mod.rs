@@ -1,6 +1,7 @@
 //! A store of one's own, on a free port of the loopback device.
 
 mod server;
+mod table;
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-pub(crate) use server::{Server, now_ns};
+pub(crate) use server::Server;
 
 /// As `make test` counts them.
 pub(crate) fn skipped() -> bool {

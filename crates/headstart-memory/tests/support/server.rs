@@ -1,44 +1,11 @@
 //! A server of a site: its memory without a kernel, and what the kernel would do to it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
 use headstart_core::{MemoryParams, Path};
-use headstart_kernel::{KernelError, Lesson, Prefix, PrefixLengths};
+use headstart_kernel::{Lesson, LiveMemory, PrefixLengths};
 use headstart_memory::{Local, Site, SiteConfig, SiteState, SiteUrl};
-use nix::time::{ClockId, clock_gettime};
 
+use super::table::Table;
 use super::{Store, eventually};
-
-pub(crate) fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap();
-    u64::try_from(Duration::from(now).as_nanos()).unwrap()
-}
-
-/// A server's memory without a kernel.
-#[derive(Clone, Default)]
-pub(crate) struct Table(Arc<Mutex<HashMap<Prefix, Lesson>>>);
-
-impl Local for Table {
-    fn now_ns(&self) -> u64 {
-        now_ns()
-    }
-
-    fn look(&self, each: &mut dyn FnMut(Lesson)) -> Result<(), KernelError> {
-        self.0.lock().unwrap().values().copied().for_each(each);
-        Ok(())
-    }
-
-    fn get(&self, prefix: Prefix) -> Result<Option<Lesson>, KernelError> {
-        Ok(self.0.lock().unwrap().get(&prefix).copied())
-    }
-
-    fn put(&self, lesson: &Lesson) -> Result<(), KernelError> {
-        self.0.lock().unwrap().insert(lesson.prefix, *lesson);
-        Ok(())
-    }
-}
 
 pub(crate) struct Server<S = Site> {
     pub(crate) table: Table,
@@ -93,7 +60,7 @@ impl Server<()> {
 impl<S> Server<S> {
     /// As the kernel does: at once, whatever the store does.
     pub(crate) fn learns(&self, prefix: &str, cwnd_pkts: u32) {
-        self.learns_at(prefix, cwnd_pkts, now_ns());
+        self.learns_at(prefix, cwnd_pkts, LiveMemory::now_ns());
     }
 
     pub(crate) fn learns_at(&self, prefix: &str, cwnd_pkts: u32, learnt_ns: u64) {
@@ -126,7 +93,7 @@ impl<S> Server<S> {
         let lesson = Lesson {
             prefix: prefix.parse().unwrap(),
             path: Path::default(),
-            learnt_ns: now_ns(),
+            learnt_ns: LiveMemory::now_ns(),
         };
         self.table.put(&lesson).unwrap();
     }

@@ -3,10 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 #![allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     reason = "each test file uses its part of a private module"
 )]
 
+#[path = "../../../headstart-kernel/tests/support/lock.rs"]
+mod lock;
 #[cfg(feature = "kernel")]
 pub mod stage;
 
@@ -16,6 +19,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+pub use lock::one_at_a_time;
 
 /// The program under test.
 pub fn headstart(arguments: &[&str]) -> Command {
@@ -31,18 +36,6 @@ pub fn headstart(arguments: &[&str]) -> Command {
 /// What it said on standard error.
 pub fn words(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Names of congestion controls are the machine's: one test at a time may register them, whichever process it
-/// is in.
-pub fn one_at_a_time() -> nix::fcntl::Flock<std::fs::File> {
-    let file = std::env::temp_dir().join("headstart-tests.lock");
-    let file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(file)
-        .unwrap();
-    nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap()
 }
 
 /// Whether this machine cannot run start-ups; then the test that asks is skipped and says so.

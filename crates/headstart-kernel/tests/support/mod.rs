@@ -15,6 +15,7 @@
 )]
 
 mod inside;
+mod lock;
 mod rules;
 mod stage;
 mod together;
@@ -36,6 +37,7 @@ use headstart_path::{Direction, Emulation, PacketFate, PacketRecord, PathConfig}
 use nix::sys::socket::{setsockopt as set_option, sockopt};
 
 pub use inside::*;
+pub use lock::*;
 pub use rules::*;
 pub use stage::*;
 pub use together::*;
@@ -43,18 +45,6 @@ pub use together::*;
 /// DSCP 1, "lower effort": what the tests configure as low drop priority.
 pub const LOW_PRIORITY_DSCP: u8 = 1;
 const PORT: u16 = 8080;
-
-/// Names of congestion controls are the machine's: one test at a time may register them, whichever process it
-/// is in.
-pub fn one_at_a_time() -> nix::fcntl::Flock<std::fs::File> {
-    let file = std::env::temp_dir().join("headstart-tests.lock");
-    let file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(file)
-        .unwrap();
-    nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap()
-}
 
 /// Says that a test is skipped and why, where this machine cannot run it. `None`: it was skipped.
 pub fn kernel(options: &Options) -> Option<Kernel> {

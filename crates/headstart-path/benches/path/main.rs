@@ -8,7 +8,10 @@
 mod streams;
 mod times;
 
-use headstart_path::{LinkConfig, PathConfig, QueueSpec, Rate, Span};
+use std::net::TcpListener;
+
+use headstart_path::{Emulation, LinkConfig, PathConfig, QueueSpec, Rate, Span};
+use nix::sys::socket::{setsockopt, sockopt};
 use serde::Serialize;
 use streams::{AtRate, Beside, Most, at_rate, beside, most};
 use times::{Repeated, RoundTrip, Setup, repeated, round_trip, setup};
@@ -139,4 +142,14 @@ fn path(rate: &str, rtt: &str, queue_pkts: u32) -> PathConfig {
         lane: LANE,
         ..PathConfig::new(link.clone(), link)
     }
+}
+
+/// On the server, by native CUBIC.
+fn listener(emulation: &Emulation) -> TcpListener {
+    let server = emulation.server();
+    let listener = server
+        .run(|| TcpListener::bind((server.addr_v4(), 0)).unwrap())
+        .unwrap();
+    setsockopt(&listener, sockopt::TcpCongestion, &"cubic".into()).unwrap();
+    listener
 }

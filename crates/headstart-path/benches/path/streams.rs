@@ -1,15 +1,14 @@
 //! How much gets through, and how late: streams of one TCP connection each.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use headstart_path::{Emulation, PathConfig, PathReport, Rate};
-use nix::sys::socket::{setsockopt, sockopt};
 use serde::Serialize;
 
-use crate::{LANE, path};
+use crate::{LANE, listener, path};
 
 /// TCP payload of a full packet: 1500 bytes less 20 of IP, 20 of TCP and 12 of time stamps.
 const PAYLOAD_BYTES: f64 = 1448.0;
@@ -172,11 +171,7 @@ fn carried(rate: &str, lane: u8) -> Carried {
 
 /// One connection that sends for so long; bytes and time at the client, after it has settled.
 fn stream(emulation: &Emulation, settle: Duration, measure: Duration) -> (u64, Duration) {
-    let (server, client) = (emulation.server(), emulation.client());
-    let listener = server
-        .run(|| TcpListener::bind((server.addr_v4(), 0)).unwrap())
-        .unwrap();
-    setsockopt(&listener, sockopt::TcpCongestion, &"cubic".into()).unwrap();
+    let (listener, client) = (listener(emulation), emulation.client());
     let address = listener.local_addr().unwrap();
     let mut connection = client.run(|| TcpStream::connect(address).unwrap()).unwrap();
     let (mut sender, _) = listener.accept().unwrap();

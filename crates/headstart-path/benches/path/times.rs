@@ -1,15 +1,14 @@
 //! How long things take: a path to come and to go, a round trip, a transfer.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use headstart_path::{Emulation, PathConfig, Span};
-use nix::sys::socket::{setsockopt, sockopt};
 use serde::Serialize;
 
-use crate::path;
+use crate::{listener, path};
 
 #[derive(Serialize)]
 pub(crate) struct Setup {
@@ -109,11 +108,7 @@ pub(crate) struct Repeated {
 /// Fresh connections, from the handshake to the last byte, with a request in between.
 pub(crate) fn repeated(bytes: usize) -> Repeated {
     let mut emulation = Emulation::start(path("100mbit", "102ms", 850)).unwrap();
-    let (server, client) = (emulation.server(), emulation.client());
-    let listener = server
-        .run(|| TcpListener::bind((server.addr_v4(), 0)).unwrap())
-        .unwrap();
-    setsockopt(&listener, sockopt::TcpCongestion, &"cubic".into()).unwrap();
+    let (listener, client) = (listener(&emulation), emulation.client());
     let address = listener.local_addr().unwrap();
     let times = 10;
     let serving = thread::spawn(move || {

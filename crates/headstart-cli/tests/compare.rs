@@ -188,7 +188,8 @@ fn wrong_input_is_refused_with_the_place_and_exit_code_2() {
     let file = scenario(directory.path(), SCENARIO);
     for (option, value, word) in [
         ("--startups", "cubicc", "did you mean \"cubic\"?"),
-        ("--repeat", "0", "at least 1"),
+        ("--repeat", "0", "1 to 100000, not 0"),
+        ("--repeat", "4294967295", "1 to 100000"),
         ("--param", "su_fast_start.maxburst_pkts=99", "1 to 64"),
         ("--kernel", "6.1", "add --on virtual"),
     ] {

@@ -158,12 +158,8 @@ impl Plan {
                 set_from_option(setting, &mut runners, Some(&listed.name))?;
             }
         }
-        let repeat = repeat.unwrap_or(scenario.compare.repeat);
-        if repeat == 0 {
-            return Err(CompareError::Option(
-                "--repeat must be at least 1".to_owned(),
-            ));
-        }
+        let repeat = scenario.compare.repeat_or(repeat);
+        let repeat = repeat.map_err(CompareError::Option)?;
         let side_by_side = side_by_side(&scenario, runners.len());
         let seed = seed.unwrap_or(scenario.seed);
         Ok(Plan {

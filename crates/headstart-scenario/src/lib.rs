@@ -37,7 +37,9 @@ pub use document::{Cell, Exit, Machine, ResultsDocument, Run, SCHEMA};
 pub use error::{Fault, ResultsError, ScenarioError};
 pub use nearest::nearest;
 pub use records::{Direction, Ground, PacketRow, TransferRecord, WindowRow};
-pub use scenario::{Client, Compare, Listed, Parameter, PathSpec, Scenario, Server, Transfer};
+pub use scenario::{
+    Client, Compare, Listed, MOST_REPEATS, Parameter, PathSpec, Scenario, Server, Transfer,
+};
 pub use sim_records::{LinkCell, SimQueueRow, SimTransferRow, SimWindowRow, TrafficCell};
 pub use size::{ByteSize, Count};
 #[cfg(feature = "results")]

@@ -8,7 +8,8 @@ mod transport;
 use crate::reader::{Key, Source, Table};
 use crate::scenario::OnPath;
 use crate::{
-    Client, Compare, Fault, Listed, Parameter, PathSpec, Scenario, ScenarioError, Server, Transfer,
+    Client, Compare, Fault, Listed, MOST_REPEATS, Parameter, PathSpec, Scenario, ScenarioError,
+    Server, Transfer,
 };
 
 const NAME: Key = Key {
@@ -221,7 +222,7 @@ fn compare(top: &Table<'_>) -> Result<(Compare, Option<u64>), ScenarioError> {
             example: format!("{} = {}", STARTUPS.name, STARTUPS.example),
         }));
     }
-    let repeat = table.need(REPEAT)?.whole(1, u64::from(u32::MAX))?;
+    let repeat = table.need(REPEAT)?.whole(1, u64::from(MOST_REPEATS))?;
     let details = match table.get(DETAILS) {
         Some(details) => details.flag()?,
         None => true,
@@ -233,7 +234,7 @@ fn compare(top: &Table<'_>) -> Result<(Compare, Option<u64>), ScenarioError> {
     let compare = Compare {
         startups,
         details,
-        repeat: u32::try_from(repeat).unwrap_or(u32::MAX),
+        repeat: u32::try_from(repeat).unwrap_or(MOST_REPEATS),
     };
     Ok((compare, limit_s))
 }

@@ -139,8 +139,27 @@ pub struct Compare {
     pub startups: Vec<Listed>,
     /// Whether the packets and windows of each transfer are kept, or the transfers alone.
     pub details: bool,
-    /// How often each case is measured with each start-up; at least 1.
+    /// How often each case is measured with each start-up; 1 to [`MOST_REPEATS`].
     pub repeat: u32,
+}
+
+/// How often a case can be repeated: every transfer is kept until the end, in some 300 bytes.
+pub const MOST_REPEATS: u32 = 100_000;
+
+impl Compare {
+    /// What `--repeat` says, or the file where it says nothing.
+    ///
+    /// # Errors
+    /// The option's range.
+    pub fn repeat_or(&self, option: Option<u32>) -> Result<u32, String> {
+        let repeat = option.unwrap_or(self.repeat);
+        match repeat {
+            1..=MOST_REPEATS => Ok(repeat),
+            _ => Err(format!(
+                "--repeat must be 1 to {MOST_REPEATS}, not {repeat}"
+            )),
+        }
+    }
 }
 
 /// A contestant of the file and where it stands: `cubic`, or with parameters of its own

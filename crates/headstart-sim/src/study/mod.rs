@@ -158,10 +158,8 @@ impl Study {
         details: bool,
     ) -> Result<Study, StudyError> {
         let (contenders, warnings) = contenders(&scenario, startups, settings)?;
-        let repeat = repeat.unwrap_or(scenario.compare.repeat);
-        if repeat == 0 {
-            return Err(StudyError::Choice("--repeat must be at least 1".to_owned()));
-        }
+        let repeat = scenario.compare.repeat_or(repeat);
+        let repeat = repeat.map_err(StudyError::Choice)?;
         let seed = seed.unwrap_or(scenario.seed);
         let study = Study {
             memory_params: memory_params(&scenario)?,

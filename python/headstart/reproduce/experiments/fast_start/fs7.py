@@ -115,7 +115,7 @@ CROWD = (
     "between, at 20 to 25, and it does not say how many it had"
 )
 SHARE = (
-    "Much of what fs alone costs them is left, 7 of 9.5 %: what starts fast takes its share of the line sooner, and its packets "
+    "Much of what fs alone costs them is left: what starts fast takes its share of the line sooner, and its packets "
     "beyond the first window are not marked. With 10 runs of a few clients the difference is hard to see; with ours it is not"
 )
 """Written after the run; change no verdict."""

@@ -13,12 +13,12 @@ for number in "$cases" "$seed"; do
 done
 
 say "repeat it: CASES=$cases SEED=$seed make hunt"
-# Only in the files that have such tests.
-mapfile -t sources < <(grep -rlE 'proptest!|TestRunner::new' "${crates[@]/#/crates/}" --include='*.rs' | sort)
+# Only the test files that draw cases; what lies in a folder below tests/ is a part of them.
+mapfile -t sources < <(grep -rl '^use proptest' "${crates[@]/#/crates/}" --include='*.rs' | grep -E '^crates/[^/]+/tests/[^/]+$' | sort)
 packages=("${crates[@]/#/--package=}")
 targets=(--lib)
 for source in "${sources[@]}"; do
-	[[ $source != */tests/* ]] || targets+=(--test "$(basename "$source" .rs)")
+	targets+=(--test "$(basename "$source" .rs)")
 done
 export PROPTEST_CASES=$cases PROPTEST_RNG_SEED=$seed
 log=$BUILD/logs/hunt.log

@@ -1,4 +1,4 @@
-//! What the unit tests share: packets that know their number.
+//! What the unit tests share, above all packets that know their number.
 
 use crate::{Packet, QueueContext, Waiting};
 
@@ -83,4 +83,9 @@ pub(crate) fn waiting_since(arrived_ns: u64, packet: Numbered) -> Waiting<Number
 
 pub(crate) fn numbers(packets: impl Iterator<Item = Waiting<Numbered>>) -> Vec<usize> {
     packets.map(|waiting| waiting.packet.number).collect()
+}
+
+/// But for rounding.
+pub(crate) fn close(value: f64, expected: f64) {
+    assert!((value - expected).abs() < 1e-12, "{value}, not {expected}");
 }

@@ -6,11 +6,10 @@
 mod common;
 
 use std::collections::HashMap;
-use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
-use common::{start_or_skip, symmetric, transfer};
+use common::{start_or_skip, symmetric, transfer, udp};
 use headstart_link::{Link, Packet};
 use headstart_path::{Direction, DropReason, LinkConfig, PacketFate, PacketRecord, PathConfig};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -137,12 +136,7 @@ fn the_same_fates(config: PathConfig) {
         return;
     };
     let (server, client) = (emulation.server(), emulation.client());
-    let socket = server
-        .run(|| UdpSocket::bind((server.addr_v4(), 0)).unwrap())
-        .unwrap();
-    let _sink = client
-        .run(|| UdpSocket::bind((client.addr_v4(), 9000)).unwrap())
-        .unwrap();
+    let (socket, _sink) = (udp(server, 0), udp(client, 9000));
     for number in 0..60 {
         let class = [1 << 2, 0, 2, 1 << 2 | 2][number % 4];
         setsockopt(&socket, sockopt::Ipv4Tos, &class).unwrap();

@@ -6,12 +6,12 @@ mod common;
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{comes_true, start_or_skip, symmetric};
+use common::{comes_true, start_or_skip, symmetric, udp};
 use headstart_path::background::{Background, BackgroundConfig};
 use headstart_path::{Direction, Emulation, HostId, Namespace, PathConfig, PathError, Side};
 
@@ -20,16 +20,6 @@ fn with_hosts(hosts: u16, lane: u8) -> PathConfig {
         hosts,
         ..symmetric("20mbit", "5ms", "drop-tail:100", lane)
     }
-}
-
-fn udp(host: &Namespace, port: u16) -> UdpSocket {
-    let socket = host
-        .run(|| UdpSocket::bind((host.addr_v4(), port)).unwrap())
-        .unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_millis(500)))
-        .unwrap();
-    socket
 }
 
 #[test]

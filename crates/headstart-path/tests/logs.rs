@@ -5,13 +5,12 @@
 mod common;
 
 use std::fs::File;
-use std::net::UdpSocket;
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
-use common::{start_or_skip, symmetric, transfer};
+use common::{start_or_skip, symmetric, transfer, udp};
 use headstart_path::{LogFiles, PathConfig};
 use nix::sys::socket::{setsockopt, sockopt};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -39,12 +38,7 @@ fn run(lane: u8, snap_bytes: u32) -> Option<(tempfile::TempDir, headstart_path::
     config.forward.duplicate = Some("2%".parse().unwrap());
     let mut emulation = start_or_skip(config)?;
     let (server, client) = (&emulation.servers()[1], &emulation.clients()[1]);
-    let socket = server
-        .run(|| UdpSocket::bind((server.addr_v4(), 0)).unwrap())
-        .unwrap();
-    let _sink = client
-        .run(|| UdpSocket::bind((client.addr_v4(), 9000)).unwrap())
-        .unwrap();
+    let (socket, _sink) = (udp(server, 0), udp(client, 9000));
     setsockopt(&socket, sockopt::Ipv4Tos, &(8 << 2 | 2)).unwrap();
     for _ in 0..50 {
         socket

@@ -5,11 +5,8 @@
 
 mod common;
 
-use std::net::UdpSocket;
-use std::time::Duration;
-
-use common::{start_or_skip, symmetric};
-use headstart_path::{DropReason, Emulation, PacketFate, PacketRecord, PathConfig, PathReport};
+use common::{numbers_received, start_or_skip, symmetric, udp};
+use headstart_path::{DropReason, PacketFate, PacketRecord, PathConfig, PathReport};
 use nix::sys::socket::{setsockopt, sockopt};
 
 /// Code point 1, "lower effort".
@@ -45,9 +42,10 @@ impl Outcome {
 /// collects them until none comes any more. Those from number `second_from` on are of another flow.
 fn send(config: PathConfig, classes: &[u8], second_from: usize) -> Option<Outcome> {
     let mut emulation = start_or_skip(config)?;
-    let receiver = receiver(&emulation);
+    let (server, client) = (emulation.server(), emulation.client());
+    let receiver = udp(client, 9000);
     let address = receiver.local_addr().unwrap();
-    let senders = [sender(&emulation), sender(&emulation)];
+    let senders = [udp(server, 0), udp(server, 0)];
     for (number, &class) in classes.iter().enumerate() {
         let sender = &senders[usize::from(number >= second_from)];
         setsockopt(sender, sockopt::Ipv4Tos, &i32::from(class)).unwrap();
@@ -55,7 +53,7 @@ fn send(config: PathConfig, classes: &[u8], second_from: usize) -> Option<Outcom
         payload[..4].copy_from_slice(&u32::try_from(number).unwrap().to_be_bytes());
         sender.send_to(&payload, address).unwrap();
     }
-    let received = received(&receiver);
+    let received = numbers_received(&receiver);
     let report = emulation.stop().unwrap();
     let packets = emulation.take_packets();
     Some(Outcome {
@@ -63,30 +61,6 @@ fn send(config: PathConfig, classes: &[u8], second_from: usize) -> Option<Outcom
         packets,
         report,
     })
-}
-
-fn sender(emulation: &Emulation) -> UdpSocket {
-    let from = emulation.server();
-    from.run(|| UdpSocket::bind((from.addr_v4(), 0)).unwrap())
-        .unwrap()
-}
-
-fn receiver(emulation: &Emulation) -> UdpSocket {
-    let to = emulation.client();
-    let receiver = to
-        .run(|| UdpSocket::bind((to.addr_v4(), 9000)).unwrap())
-        .unwrap();
-    receiver
-        .set_read_timeout(Some(Duration::from_millis(400)))
-        .unwrap();
-    receiver
-}
-
-fn received(receiver: &UdpSocket) -> Vec<u32> {
-    let mut buffer = [0; 2048];
-    std::iter::from_fn(|| receiver.recv(&mut buffer).ok().map(|_| buffer))
-        .map(|datagram| u32::from_be_bytes(datagram[..4].try_into().unwrap()))
-        .collect()
 }
 
 /// 12 ms a full packet: a burst is over long before the queue has moved.

@@ -8,35 +8,19 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{comes_true, start_or_skip, symmetric, transfer};
+use common::{comes_true, numbers_received, start_or_skip, symmetric, transfer, udp};
 use headstart_path::{Direction, DropReason, Emulation, PacketFate, PathError};
 
 /// Sends numbered datagrams from the server to the client, all at once.
 fn burst(emulation: &Emulation, datagrams: u32, bytes: usize) -> (UdpSocket, UdpSocket) {
     let (from, to) = (emulation.server(), emulation.client());
-    let receiver = to
-        .run(|| UdpSocket::bind((to.addr_v4(), 9000)).unwrap())
-        .unwrap();
-    let sender = from
-        .run(|| UdpSocket::bind((from.addr_v4(), 0)).unwrap())
-        .unwrap();
+    let (sender, receiver) = (udp(from, 0), udp(to, 9000));
     let mut payload = vec![0; bytes];
     for number in 0..datagrams {
         payload[..4].copy_from_slice(&number.to_be_bytes());
         sender.send_to(&payload, (to.addr_v4(), 9000)).unwrap();
     }
     (sender, receiver)
-}
-
-/// The numbers of the datagrams that come until none has come for half a second.
-fn received(receiver: &UdpSocket) -> Vec<u32> {
-    receiver
-        .set_read_timeout(Some(Duration::from_millis(500)))
-        .unwrap();
-    let mut buffer = [0; 2048];
-    std::iter::from_fn(|| receiver.recv(&mut buffer).ok().map(|_| buffer))
-        .map(|datagram| u32::from_be_bytes(datagram[..4].try_into().unwrap()))
-        .collect()
 }
 
 #[test]
@@ -96,7 +80,7 @@ fn a_queue_that_is_overrun_drops_and_the_log_agrees() {
         return;
     };
     let (_sender, receiver) = burst(&emulation, 50, 1472);
-    let numbers = received(&receiver);
+    let numbers = numbers_received(&receiver);
     let packets = emulation.take_packets();
     let report = emulation.stop().unwrap();
     // One in transmission, five waiting; a machine that is late with the burst lets a few more through.
@@ -124,7 +108,7 @@ fn every_datagram_is_in_the_log_once_and_nothing_else() {
         return;
     };
     let (sender, receiver) = burst(&emulation, 200, 100);
-    assert_eq!(received(&receiver), (0..200).collect::<Vec<u32>>());
+    assert_eq!(numbers_received(&receiver), (0..200).collect::<Vec<u32>>());
     // A record follows its packet: the last may be a moment behind the receiver.
     let mut packets = emulation.take_packets();
     assert!(comes_true(

@@ -7,59 +7,30 @@
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot be built may stop")]
 
+#[path = "../tests/common/mod.rs"]
+mod common;
+
 use std::time::Instant;
 
-use headstart_link::{Distribution, LinkConfig, QueueSpec, Span};
+use common::{group, ms, road};
+use headstart_link::{Distribution, Law, Span};
 use headstart_scenario::{ByteSize, Count};
 use headstart_sim::{
-    Arrivals, AvoidanceSpec, Group, HandshakeSpec, MemoryParams, Outcome, Route, Runner, SimSpec,
-    Simulation, Sizes, Traffic, Transport, Users,
+    Arrivals, AvoidanceSpec, Group, HandshakeSpec, Outcome, Runner, SimSpec, Simulation, Sizes,
+    Traffic, Transport, Users,
 };
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-fn ms(ms: u64) -> Span {
-    Span::from_ns(ms * 1_000_000)
+fn native(transport: Transport, traffic: Traffic) -> Group {
+    group(transport, Runner::Native, traffic)
 }
 
-fn link(rate: &str, delay: Span, queue_pkts: u32) -> LinkConfig {
-    LinkConfig::new(
-        rate.parse().unwrap(),
-        delay,
-        QueueSpec::drop_tail(queue_pkts),
-    )
-}
-
-fn group(transport: Transport, traffic: Traffic) -> Group {
-    Group {
-        name: "flows".to_owned(),
-        route: 0,
-        transport,
-        runner: Runner::Native,
-        destination: 0,
-        extra_rtt: None,
-        hints: false,
-        head_bytes: 0,
-        late_body: None,
-        traffic,
-    }
-}
-
-/// One link each way.
 fn dumbbell(rate: &str, rtt_ms: u64, queue_pkts: u32, groups: Vec<Group>, until: Span) -> SimSpec {
-    let delay = Span::from_ns(rtt_ms * 500_000);
     SimSpec {
-        links: vec![link(rate, delay, queue_pkts), link(rate, delay, queue_pkts)],
-        routes: vec![Route {
-            forward: vec![0],
-            reverse: vec![1],
-        }],
         groups,
-        memory: Vec::new(),
-        memory_params: MemoryParams::default(),
-        ends_with: Vec::new(),
         until,
-        sample_every: ms(10),
+        ..road(rate, rtt_ms, queue_pkts)
     }
 }
 
@@ -70,7 +41,7 @@ fn peer_a(avoidance: AvoidanceSpec) -> SimSpec {
         ..Transport::linux()
     };
     let groups = [0, 10]
-        .map(|start_s| group(transport, Traffic::Users(Users::bulk(ms(start_s * 1000)))))
+        .map(|start_s| native(transport, Traffic::Users(Users::bulk(ms(start_s * 1000)))))
         .to_vec();
     dumbbell("100mbit", 102, 850, groups, ms(60_000))
 }
@@ -89,7 +60,7 @@ fn peer_b() -> SimSpec {
         persistent: false,
         think: Distribution::fixed(ms(10_000)),
     };
-    let group = group(Transport::linux(), Traffic::Users(users));
+    let group = native(Transport::linux(), Traffic::Users(users));
     dumbbell("1.6mbit", 50, 20, vec![group], ms(600_000))
 }
 
@@ -98,11 +69,11 @@ fn peer_c() -> SimSpec {
     let arrivals = Arrivals {
         start: Span::ZERO,
         transfers: Some(1000),
-        gap: Distribution::new(headstart_link::Law::Exponential(ms(20))).unwrap(),
+        gap: Distribution::new(Law::Exponential(ms(20))).unwrap(),
         bytes: Distribution::fixed(ByteSize::from_bytes(100_000)),
         connections: None,
     };
-    let group = group(Transport::linux(), Traffic::Arrivals(arrivals));
+    let group = native(Transport::linux(), Traffic::Arrivals(arrivals));
     dumbbell("1gbit", 40, 3333, vec![group], ms(60_000))
 }
 
@@ -113,7 +84,7 @@ fn big_window() -> SimSpec {
         ..Transport::linux()
     };
     transport.receiver.window = headstart_sim::WindowSpec::Fixed(1 << 30);
-    let group = group(transport, Traffic::Users(Users::bulk(Span::ZERO)));
+    let group = native(transport, Traffic::Users(Users::bulk(Span::ZERO)));
     dumbbell("10gbit", 100, 83_333, vec![group], ms(3000))
 }
 
@@ -122,7 +93,7 @@ fn million() -> SimSpec {
     let arrivals = Arrivals {
         start: Span::ZERO,
         transfers: Some(1_000_000),
-        gap: Distribution::new(headstart_link::Law::Exponential(Span::from_ns(20_000))).unwrap(),
+        gap: Distribution::new(Law::Exponential(Span::from_ns(20_000))).unwrap(),
         bytes: Distribution::fixed(ByteSize::from_bytes(20_000)),
         connections: Some(100_000),
     };
@@ -130,7 +101,7 @@ fn million() -> SimSpec {
         handshake: HandshakeSpec::ThreeWay,
         ..Transport::linux()
     };
-    let group = group(transport, Traffic::Arrivals(arrivals));
+    let group = native(transport, Traffic::Arrivals(arrivals));
     dumbbell("10gbit", 40, 33_333, vec![group], ms(60_000))
 }
 

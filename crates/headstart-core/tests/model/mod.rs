@@ -11,14 +11,15 @@
 )]
 
 pub(crate) mod growth;
+mod losses;
 pub(crate) mod oracle;
 mod paced_growth;
+mod reports;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use headstart_core::{
-    Connection, Event, EventKind, INFINITE_SSTHRESH, Learnt, LossKind, MemoryParams, Params, Path,
-    Phase, Proof, Recovery, Verdict,
+    Connection, Event, EventKind, INFINITE_SSTHRESH, Params, Path, Phase, Proof, Recovery, Verdict,
 };
 
 /// TCP_RTO_MIN of Linux, in microseconds.
@@ -26,10 +27,6 @@ const LINUX_RTO_MIN_US: u32 = 200_000;
 /// Linux paces none of a connection's first packets.
 const LINUX_UNPACED_PKTS: u64 = 10;
 const LINUX_IW_PKTS: u32 = 10;
-/// Never what limits sending here.
-const PEER_WINDOW_BYTES: u32 = u32::MAX;
-/// RFC 5681: three duplicate ACKs.
-const DUPLICATES: u64 = 3;
 
 /// What a connection is born with.
 #[derive(Clone, Copy, Debug)]
@@ -272,105 +269,6 @@ impl Stack {
         self.lost.retain(|number| !known(number));
     }
 
-    fn find_losses(&mut self, partial: bool) {
-        let mut found: Vec<u64> = Vec::new();
-        if self.birth.sack {
-            // As RACK (RFC 8985): what was sent after it has come through; so a lost repair is seen too.
-            let overtaken = |turn: u64| turn + DUPLICATES <= self.latest_turn;
-            found.extend(
-                self.flying
-                    .iter()
-                    .filter(|(_, turn)| overtaken(**turn))
-                    .map(|(n, _)| n),
-            );
-        } else if self.recovery == Recovery::Fast && partial {
-            let event = self.loss_event(LossKind::PartialAck);
-            let verdict = self.ask(event);
-            if verdict.cwnd_pkts == 1 {
-                self.enter(Recovery::Timeout, event, verdict);
-                found.extend(self.flying.keys());
-            } else {
-                found.extend(self.flying.get_key_value(&self.una).map(|(n, _)| n));
-            }
-        } else if self.duplicates >= DUPLICATES && self.recovery == Recovery::Open {
-            found.extend(self.flying.get_key_value(&self.una).map(|(n, _)| n));
-        }
-        self.think_lost(&found);
-        if !found.is_empty() && self.recovery == Recovery::Open {
-            let event = self.loss_event(LossKind::Fast);
-            let verdict = self.ask(event);
-            self.enter(Recovery::Fast, event, verdict);
-        }
-    }
-
-    fn think_lost(&mut self, numbers: &[u64]) {
-        for number in numbers {
-            self.flying.remove(number);
-            self.lost.insert(*number);
-            self.lost_pkts += 1;
-        }
-    }
-
-    /// The retransmission timer expires. False when nothing is out.
-    pub(crate) fn time_out(&mut self) -> bool {
-        if self.una == self.next {
-            return false;
-        }
-        let event = self.loss_event(LossKind::Timeout);
-        self.most_in_flight = u32::MAX;
-        let verdict = self.ask(event);
-        let all: Vec<_> = self.flying.keys().copied().collect();
-        self.think_lost(&all);
-        self.enter(Recovery::Timeout, event, verdict);
-        self.backoff += 1;
-        self.duplicates = 0;
-        self.timer_since_us = self.now_us;
-        true
-    }
-
-    /// An ACK says that the network marked a packet. False when there is nothing to reduce.
-    pub(crate) fn echo_congestion(&mut self) -> bool {
-        if self.una == self.next || self.recovery != Recovery::Open {
-            return false;
-        }
-        let event = self.loss_event(LossKind::Ecn);
-        self.most_in_flight = u32::MAX;
-        let verdict = self.ask(event);
-        self.enter(Recovery::Fast, event, verdict);
-        true
-    }
-
-    fn loss_event(&self, loss: LossKind) -> Event {
-        Event {
-            loss: loss as u8,
-            ..self.event(EventKind::Loss)
-        }
-    }
-
-    /// The penalty: what the verdict says, else half of what is in flight (RFC 5681 3.1). As in Linux, fast
-    /// recovery takes no ssthresh above cwnd unless it is infinite.
-    fn enter(&mut self, recovery: Recovery, event: Event, verdict: Verdict) {
-        let fast = recovery == Recovery::Fast;
-        self.ssthresh_pkts = match verdict.ssthresh_pkts {
-            0 => (event.cwnd_pkts / 2).max(2),
-            kept if fast && kept < INFINITE_SSTHRESH => kept.min(event.cwnd_pkts).max(2),
-            kept => kept,
-        };
-        if !fast {
-            self.cwnd_pkts = 1;
-        }
-        self.recovery = recovery;
-        self.recovery_point = self.next;
-    }
-
-    fn end_recovery(&mut self) {
-        if self.recovery == Recovery::Fast && self.ssthresh_pkts < INFINITE_SSTHRESH {
-            self.cwnd_pkts = self.ssthresh_pkts;
-        }
-        self.recovery = Recovery::Open;
-        self.duplicates = 0;
-    }
-
     fn grow(&mut self, acked: u32, in_flight: u32) {
         if self.recovery == Recovery::Timeout {
             self.cwnd_pkts = self.cwnd_pkts.max(self.verdict.recovery_cwnd_pkts);
@@ -415,80 +313,6 @@ impl Stack {
     pub(crate) fn timer_us(&self) -> Option<u64> {
         let rto_us = u64::from(self.rto_us()) << self.backoff.min(8);
         (self.una < self.next).then_some(self.timer_since_us + rto_us)
-    }
-
-    fn event(&self, kind: EventKind) -> Event {
-        let mss = u64::from(self.birth.mss_bytes);
-        Event {
-            now_us: self.now_us,
-            sent_bytes: self.next * mss,
-            acked_bytes: self.una * mss,
-            delivered_pkts: self.delivered_pkts,
-            lost_pkts: self.lost_pkts,
-            inflight_pkts: self.in_flight(),
-            cwnd_pkts: self.cwnd_pkts,
-            ssthresh_pkts: self.ssthresh_pkts,
-            srtt_us: self.srtt_us,
-            rttvar_us: self.rttvar_us,
-            min_rtt_us: self.min_rtt_us,
-            rto_us: self.rto_us(),
-            mss_bytes: self.birth.mss_bytes,
-            kind: kind as u8,
-            recovery: self.recovery as u8,
-            sack_ok: u8::from(self.birth.sack),
-            unsent_bytes: self.written.saturating_sub(self.next) * mss,
-            peer_window_bytes: PEER_WINDOW_BYTES,
-            cwnd_limited: u8::from(self.cwnd_pkts < 2 * self.peak_pkts),
-            window_full: u8::from(self.cwnd_pkts <= self.peak_pkts),
-            handshake_lost: u8::from(
-                kind == EventKind::Open && self.birth.initial_window_pkts == 1,
-            ),
-            ..Event::default()
-        }
-    }
-
-    fn ask(&mut self, event: Event) -> Verdict {
-        let verdict = self.connection.step(self.path.as_ref(), &event);
-        if event.kind != EventKind::Loss as u8 {
-            if verdict.cwnd_pkts > 0 {
-                self.cwnd_pkts = verdict.cwnd_pkts;
-            }
-            if verdict.ssthresh_pkts > 0 {
-                self.ssthresh_pkts = verdict.ssthresh_pkts;
-            }
-        }
-        if verdict.forget_path != 0 {
-            self.path = None;
-        }
-        self.verdict = verdict;
-        self.steps.push(Step { event, verdict });
-        verdict
-    }
-
-    fn learn(&mut self, event: &Event) {
-        let proof = self.connection.proof(event);
-        let before = self.path.unwrap_or_default();
-        let mut after = before;
-        let learnt = MemoryParams::default().learn(&mut after, event, proof);
-        let changed = learnt != Learnt::Nothing;
-        if changed {
-            self.path = (after.cwnd_pkts > 0).then_some(after);
-        }
-        self.lessons.push(Lesson {
-            event: *event,
-            proof,
-            before,
-            after,
-            changed,
-            most_in_flight: self.most_in_flight,
-        });
-    }
-
-    /// The connection ends; what it leaves of its path.
-    pub(crate) fn close(&mut self) -> Option<Path> {
-        let event = self.event(EventKind::Ack);
-        self.learn(&event);
-        self.path
     }
 
     pub(crate) fn in_flight(&self) -> u32 {

@@ -5,12 +5,12 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headstart_path::{Emulation, LinkConfig, PathConfig};
+use headstart_path::{Emulation, LinkConfig, Namespace, PathConfig};
 
 /// The same in both directions, with a log of all packets.
 pub(crate) fn symmetric(rate: &str, delay: &str, queue: &str, lane: u8) -> PathConfig {
@@ -33,6 +33,25 @@ pub(crate) fn start_or_skip(config: PathConfig) -> Option<Emulation> {
         }
         started => Some(started.unwrap()),
     }
+}
+
+/// A socket of the host that waits for a datagram half a second at most.
+pub(crate) fn udp(host: &Namespace, port: u16) -> UdpSocket {
+    let socket = host
+        .run(|| UdpSocket::bind((host.addr_v4(), port)).unwrap())
+        .unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
+    socket
+}
+
+/// The numbers that the datagrams begin with, until no more comes.
+pub(crate) fn numbers_received(receiver: &UdpSocket) -> Vec<u32> {
+    let mut buffer = [0; 2048];
+    std::iter::from_fn(|| receiver.recv(&mut buffer).ok().map(|_| buffer))
+        .map(|datagram| u32::from_be_bytes(datagram[..4].try_into().unwrap()))
+        .collect()
 }
 
 /// One TCP transfer from the server to the client, as the client saw it.

@@ -103,31 +103,14 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::scoreboard::Segment;
-    use headstart_scenario::Transport;
+    use crate::sender::testing::{MS_NS, MSS_BYTES, with_packets_out};
 
-    const MS_NS: u64 = 1_000_000;
-    const MSS: u64 = 1448;
-
-    /// `out` packets are out, the first of them since 0, and more waits. A round trip takes 100 ms; the last
-    /// packet left at `last_ms`.
-    fn sender(cwnd_pkts: u32, out: u64, last_ms: u64) -> Sender {
-        let mut sender = Sender::new(Arc::new(Transport::linux()), 0, 0, 0, None, 0);
-        for number in 0..out {
-            sender.board.push(Segment {
-                start: number * MSS,
-                sent_ns: 0,
-                len_bytes: 1448,
-                flags: 0,
-            });
-        }
-        sender.rtt.measure(100_000, 0, 0);
-        (sender.cwnd_pkts, sender.nxt, sender.last_sent_ns) =
-            (cwnd_pkts, out * MSS, last_ms * MS_NS);
-        (sender.write_end, sender.window_end) = ((out + 100) * MSS, 1 << 24);
+    /// `out_pkts` are out, the first of them since 0, and more waits. The last one left at `last_ms`.
+    fn sender(cwnd_pkts: u32, out_pkts: u64, last_ms: u64) -> Sender {
+        let mut sender = with_packets_out(out_pkts);
+        (sender.cwnd_pkts, sender.last_sent_ns) = (cwnd_pkts, last_ms * MS_NS);
+        sender.write_end = sender.nxt + 100 * MSS_BYTES;
         sender
     }
 

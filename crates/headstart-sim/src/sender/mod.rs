@@ -13,6 +13,8 @@ mod linux;
 mod pacing;
 mod send;
 mod startup;
+#[cfg(test)]
+mod testing;
 mod timers;
 mod window;
 

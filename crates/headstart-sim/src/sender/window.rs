@@ -101,30 +101,15 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::scoreboard::Segment;
-    use headstart_scenario::Transport;
-
-    const MS_NS: u64 = 1_000_000;
-    const MSS: u64 = 1448;
+    use crate::sender::testing::{MS_NS, with_packets_out};
 
     /// In congestion avoidance, 20 of a window of 100 are out, and nothing more may leave: the buffer is empty, whether
     /// the application has more for it or not.
     fn unused(application_has_more: bool) -> Sender {
-        let mut sender = Sender::new(Arc::new(Transport::linux()), 0, 0, 0, None, 0);
-        for number in 0..20 {
-            sender.board.push(Segment {
-                start: number * MSS,
-                sent_ns: 0,
-                len_bytes: 1448,
-                flags: 0,
-            });
-        }
-        sender.rtt.measure(100_000, 0, 0);
+        let mut sender = with_packets_out(20);
         (sender.cwnd_pkts, sender.ssthresh_pkts) = (100, 50);
-        (sender.nxt, sender.write_end, sender.window_end) = (20 * MSS, 20 * MSS, 1 << 24);
+        sender.write_end = sender.nxt;
         sender.app_end = sender.write_end + u64::from(application_has_more);
         sender
     }

@@ -1,12 +1,12 @@
-//! Small simulations for tests.
+//! Small simulations for tests and benchmarks.
 
 #![allow(
     dead_code,
-    reason = "each test file is a crate of its own and uses a part"
+    reason = "each of them is a crate of its own and uses a part"
 )]
 #![allow(
     clippy::unwrap_used,
-    reason = "helpers of tests: a failure here is a failure of the test"
+    reason = "helpers: a failure here is a failure of the test"
 )]
 
 use headstart_link::{Distribution, LinkConfig, QueueSpec, Span};
@@ -28,8 +28,8 @@ pub(crate) fn link(rate: &str, delay: Span, queue_pkts: u32) -> LinkConfig {
     )
 }
 
-/// One link each way, and one group.
-pub(crate) fn dumbbell(rate: &str, rtt_ms: u64, queue_pkts: u32, group: Group) -> SimSpec {
+/// One link each way, and nobody who sends.
+pub(crate) fn road(rate: &str, rtt_ms: u64, queue_pkts: u32) -> SimSpec {
     let delay = Span::from_ns(rtt_ms * 500_000);
     SimSpec {
         links: vec![link(rate, delay, queue_pkts), link(rate, delay, queue_pkts)],
@@ -37,12 +37,20 @@ pub(crate) fn dumbbell(rate: &str, rtt_ms: u64, queue_pkts: u32, group: Group) -
             forward: vec![0],
             reverse: vec![1],
         }],
-        groups: vec![group],
+        groups: Vec::new(),
         memory: Vec::new(),
         memory_params: MemoryParams::default(),
         ends_with: Vec::new(),
         until: ms(600_000),
         sample_every: ms(10),
+    }
+}
+
+/// One link each way, and one group.
+pub(crate) fn dumbbell(rate: &str, rtt_ms: u64, queue_pkts: u32, group: Group) -> SimSpec {
+    SimSpec {
+        groups: vec![group],
+        ..road(rate, rtt_ms, queue_pkts)
     }
 }
 
@@ -57,7 +65,7 @@ pub(crate) fn group(transport: Transport, runner: Runner, traffic: Traffic) -> G
         hints: false,
         head_bytes: 0,
         late_body: None,
-        traffic: traffic.clone(),
+        traffic,
     }
 }
 

@@ -161,9 +161,16 @@ fn the_tests_of_the_live_kernel_pass() {
 fn test_in_guest(program: &Path) -> Finished {
     let mut files = GuestFiles::new();
     files.program(program, program).unwrap();
-    let command = GuestCommand::new([program.to_string_lossy(), "--show-output".into()]);
+    let mut command = GuestCommand::new([program.to_string_lossy(), "--show-output".into()]);
+    // Random cases are the same there as here.
+    if let Ok(seed) = std::env::var(SEED) {
+        command.env.push((SEED.into(), seed));
+    }
     boot(vec![command], &files)
 }
+
+/// Of the property tests (.cargo/config.toml).
+const SEED: &str = "PROPTEST_RNG_SEED";
 
 /// What runs in the guest every time: the life of a start-up in the kernel. The others
 /// take minutes there: `ALL=1 make test-kernels` runs them too.

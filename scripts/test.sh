@@ -263,6 +263,8 @@ run_pytest() {
 	local results=$logs/pytest.xml code=0
 	[ -x "$VENV/bin/pytest" ] || skip "pytest is not in .venv (scripts/setup.sh test installs what python/pyproject.toml lists)"
 	rm -f "$results"
+	# The program that the Rust tests have built does where there is no other.
+	[ -x "$HEADSTART" ] || HEADSTART=$TARGET/debug/headstart
 	(cd python && "$VENV/bin/python" -m pytest -rs --junitxml="$results" -o junit_logging=no) || code=$?
 	[ "$code" -ne 5 ] || say "no test was found under python/"
 	[ -e "$results" ] || return "$((code ? code : 1))"

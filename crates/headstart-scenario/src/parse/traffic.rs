@@ -355,9 +355,11 @@ fn routes(table: &Table<'_>, tables: &SimTables) -> Result<(Vec<u32>, Vec<u32>),
     Ok((read(ROUTE, there)?, read(REVERSE_ROUTE, back)?))
 }
 
+/// Users or connections. Each is kept from the beginning: a million users take 1.5 GB.
 fn count(table: &Table<'_>, key: Key, default: u32) -> Result<u32, ScenarioError> {
-    let number = optional(table, key, |value| value.whole(1, u64::from(u32::MAX)))?;
-    Ok(number.map_or(default, |number| u32::try_from(number).unwrap_or(u32::MAX)))
+    const MOST: u32 = 1_000_000;
+    let number = optional(table, key, |value| value.whole(1, u64::from(MOST)))?;
+    Ok(number.map_or(default, |number| u32::try_from(number).unwrap_or(MOST)))
 }
 
 fn traffic(table: &Table<'_>, kind: Kind) -> Result<Traffic, ScenarioError> {
